@@ -1,0 +1,147 @@
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+VERSION ?= 0.1.0
+IMAGE := ghcr.io/candor-dev/candor
+IMG ?= $(IMAGE):v$(VERSION)
+PLATFORMS ?= linux/amd64,linux/arm64
+CONTAINER_TOOL ?= docker
+KUBECTL ?= kubectl
+# The folder of config/ that deploy, undeploy and build-installer take: default or default-webhooks.
+VARIANT ?= default
+
+GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false
+
+# A tool is pinned by hack/tools/<tool>/go.mod and built once, outside the checkout.
+TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/candor/tools
+tool_version = $(shell awk '$$1 == "tool" { tool = $$2 "/" } tool && index(tool, $$1 "/") == 1 { print $$2 }' hack/tools/$1/go.mod)
+tool = $(TOOLS)/$1-$(call tool_version,$1)/$1
+CONTROLLER_GEN := $(call tool,controller-gen)
+KUSTOMIZE := $(call tool,kustomize)
+GOLANGCI_LINT := $(call tool,golangci-lint)
+OPERATOR_SDK := $(call tool,operator-sdk)
+GOVULNCHECK := $(call tool,govulncheck)
+CRD_REF_DOCS := $(call tool,crd-ref-docs)
+
+# Built as dependencies, the tools cannot read their own version from the build.
+SDK_VERSION := github.com/operator-framework/operator-sdk/internal/version
+LDFLAGS_controller-gen = -X sigs.k8s.io/controller-tools/pkg/version.version=$(call tool_version,$(@F))
+LDFLAGS_golangci-lint = -X main.version=$(call tool_version,$(@F))
+LDFLAGS_operator-sdk = $(foreach v,Version ImageVersion,-X $(SDK_VERSION).$v=$(call tool_version,$(@F)))
+
+render = $(KUSTOMIZE) build config/$1 | sed 's|image: $(IMAGE):.*|image: $(IMG)|'
+control_plane = KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$(go run -C test/controlplane . | tail -n 1)}; export KUBEBUILDER_ASSETS
+
+.PHONY: help
+help: ## Show the targets
+	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z%-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+##@ Develop
+
+.PHONY: manifests
+manifests: $(CONTROLLER_GEN) ## Generate CRDs, the manager's ClusterRole and the webhook configuration
+	$(CONTROLLER_GEN) crd paths=./api/... output:dir=config/crd/bases
+	$(CONTROLLER_GEN) rbac:roleName=manager-role webhook paths=./internal/...
+
+.PHONY: generate
+generate: $(CONTROLLER_GEN) ## Generate the deepcopy methods
+	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
+
+.PHONY: docs
+docs: ## Generate docs/reference
+	go run ./hack/docgen
+
+.PHONY: fmt
+fmt: $(GOLANGCI_LINT) ## Format the code
+	$(GOLANGCI_LINT) fmt
+
+.PHONY: vet
+vet: ## Run go vet
+	go vet ./...
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Check style, layers and file lengths
+	hack/file-length.sh
+	$(GOLANGCI_LINT) run ./...
+
+.PHONY: vulncheck
+vulncheck: $(GOVULNCHECK) ## Look for known vulnerabilities in what the code calls
+	$(GOVULNCHECK) ./...
+
+.PHONY: verify
+verify: generate manifests docs ## Fail where a generated file or a go.mod is not up to date
+	@git ls-files -z '*go.mod' | xargs -0 -n 1 dirname | while read -r module; do echo "go mod tidy: $$module"; (cd "$$module" && go mod tidy); done
+	@changed=$$(git status --porcelain --untracked-files=all); \
+	if [ -n "$$changed" ]; then git --no-pager diff; printf 'make verify: these files differ from the commit:\n%s\n' "$$changed"; exit 1; fi
+
+##@ Test
+
+.PHONY: test
+test: ## Run every test, with a real etcd and API server
+	@$(control_plane); log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
+	go test $(TESTFLAGS) ./... 2>&1 | tee "$$log" || { printf '\nmake test: FAILED\n'; grep -E '^(FAIL\s|panic:|\s*--- FAIL)' "$$log"; exit 1; }
+
+.PHONY: bench
+bench: ## Run the cost and scale benchmarks
+	@$(control_plane); go run ./test/bench
+
+.PHONY: controlplane
+controlplane: ## Start an API server with the CRDs, without the manager
+	@$(control_plane); go run ./test/demo -controlplane-only
+
+.PHONY: demo
+demo: ## Show Candor at work on an API server of its own
+	@$(control_plane); go run ./test/demo
+
+##@ Build
+
+.PHONY: build
+build: ## Build bin/manager
+	$(GO_BUILD) -ldflags '-s -w -X github.com/candor-dev/candor/internal/app.Version=$(VERSION)' -o bin/manager ./cmd
+
+.PHONY: run
+run: ## Run the manager here, against the cluster of $KUBECONFIG
+	go run ./cmd
+
+.PHONY: docker-build
+docker-build: ## Build the image for this machine
+	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) --tag $(IMG) .
+
+.PHONY: docker-buildx
+docker-buildx: ## Build and push the image for all PLATFORMS
+	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) --build-arg VERSION=$(VERSION) --tag $(IMG) .
+
+.PHONY: build-installer
+build-installer: $(KUSTOMIZE) ## Write dist/install.yaml
+	@mkdir -p dist
+	$(call render,$(VARIANT)) > dist/install.yaml
+
+##@ Deploy
+
+.PHONY: install
+install: $(KUSTOMIZE) ## Install the CRDs
+	$(KUSTOMIZE) build config/crd | $(KUBECTL) apply --server-side -f -
+
+.PHONY: uninstall
+uninstall: $(KUSTOMIZE) ## Remove the CRDs, and every object of them
+	$(KUSTOMIZE) build config/crd | $(KUBECTL) delete --ignore-not-found -f -
+
+.PHONY: deploy
+deploy: $(KUSTOMIZE) ## Install the CRDs and the manager
+	$(call render,$(VARIANT)) | $(KUBECTL) apply --server-side -f -
+
+.PHONY: undeploy
+undeploy: $(KUSTOMIZE) ## Remove the manager and the CRDs
+	$(call render,$(VARIANT)) | $(KUBECTL) delete --ignore-not-found -f -
+
+##@ Tools
+
+tool-%: ## Build hack/tools/% and print its path
+	@$(MAKE) --no-print-directory -s $(call tool,$*) && echo $(call tool,$*)
+
+$(TOOLS)/%:
+	@echo "building $(@F), once for this version" >&2
+	@cd hack/tools/$(@F) && $(GO_BUILD) -tags containers_image_openpgp -ldflags '-s -w $(LDFLAGS_$(@F))' \
+		-o $@.new $$(awk '$$1 == "tool" { print $$2 }' go.mod) && mv $@.new $@

@@ -1,0 +1,345 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Observation is what the last look at the source said.
+// +kubebuilder:validation:Enum=Present;Cleared;Missing;OwnerGone;Excluded
+type Observation string
+
+const (
+	// ObservedPresent means that a report holds entries that the policies ask for. An empty observation means the same.
+	ObservedPresent Observation = "Present"
+	// ObservedCleared means that a later report holds none of them.
+	ObservedCleared Observation = "Cleared"
+	// ObservedMissing means that there has been no usable report for longer than the grace.
+	ObservedMissing Observation = "Missing"
+	// ObservedOwnerGone means that there is no report and the workload does not exist either.
+	ObservedOwnerGone Observation = "OwnerGone"
+	// ObservedExcluded means that no policy asks for this provider any more.
+	ObservedExcluded Observation = "Excluded"
+)
+
+// Outcome is whether the thing found is still true.
+// +kubebuilder:validation:Enum=StillPresent;Recurred;Resolved;WorkloadGone;Stale;OutOfPolicy
+type Outcome string
+
+const (
+	// OutcomeStillPresent means that the evidence is there.
+	OutcomeStillPresent Outcome = "StillPresent"
+	// OutcomeRecurred means that the evidence came back after an end; it stays until the next end.
+	OutcomeRecurred Outcome = "Recurred"
+	// OutcomeResolved means that a later report proved it gone.
+	OutcomeResolved Outcome = "Resolved"
+	// OutcomeWorkloadGone means that the workload does not exist any more.
+	OutcomeWorkloadGone Outcome = "WorkloadGone"
+	// OutcomeStale means that nothing has been heard of it for longer than the grace.
+	OutcomeStale Outcome = "Stale"
+	// OutcomeOutOfPolicy means that no policy asks for it any more: neither resolved nor open.
+	OutcomeOutOfPolicy Outcome = "OutOfPolicy"
+)
+
+// Explained is the one word that a listing says about the explanation of a Finding.
+// +kubebuilder:validation:Enum=True;Budget;Muted;Waiting;Failed;Off
+type Explained string
+
+const (
+	// ExplainedOff means that no model is asked.
+	ExplainedOff Explained = "Off"
+	// ExplainedMuted means that a Suppression mutes the Finding.
+	ExplainedMuted Explained = "Muted"
+)
+
+// LabelOutcome is the label to list Findings by: open for what is there now, stale, ended or excluded for the rest.
+// It follows spec.observed.
+const LabelOutcome = "candor.dev/outcome"
+
+// Source is where a Finding comes from. Provider, kind, name and container are its identity and never change.
+// +kubebuilder:validation:XValidation:rule="self.provider == oldSelf.provider && self.kind == oldSelf.kind && self.name == oldSelf.name && (has(self.container) ? self.container : '') == (has(oldSelf.container) ? oldSelf.container : '')",message="the identity of a Finding (provider, kind, name, container) never changes: create another Finding instead"
+type Source struct {
+	// provider is the name by which a SignalPolicy asks for this source.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Provider string `json:"provider"`
+
+	// kind is the kind of the workload, or of the object that was checked.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+
+	// name is the name of the workload, or of the object that was checked.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// container is the container of the workload, where the source speaks of one.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Container string `json:"container,omitempty"`
+
+	// refKind is the kind of the report.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	RefKind string `json:"refKind"`
+
+	// refName is the name of the report, or of the workload where the report's own name changes with each rollout.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	RefName string `json:"refName"`
+}
+
+// Artifact is the image that was scanned.
+type Artifact struct {
+	// registry is the server that holds the image.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Registry string `json:"registry,omitempty"`
+
+	// repository is the name of the image without its server.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Repository string `json:"repository,omitempty"`
+
+	// tag is the tag of the image; an image pinned by digest has none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Tag string `json:"tag,omitempty"`
+
+	// digest is the digest of the image, where the scanner knew it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=160
+	Digest string `json:"digest,omitempty"`
+}
+
+// SeverityCounts counts entries by the severity that the scanner gave them.
+type SeverityCounts struct {
+	// critical counts CRITICAL entries.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Critical int32 `json:"critical,omitempty"`
+
+	// high counts HIGH entries.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	High int32 `json:"high,omitempty"`
+
+	// medium counts MEDIUM entries.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Medium int32 `json:"medium,omitempty"`
+
+	// low counts LOW entries.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Low int32 `json:"low,omitempty"`
+
+	// unknown counts entries without a rating.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Unknown int32 `json:"unknown,omitempty"`
+}
+
+// Entry is one vulnerability of one package, or one failed check.
+type Entry struct {
+	// id is the identifier of the vulnerability or of the check.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	ID string `json:"id"`
+
+	// severity is what the scanner said: LOW, MEDIUM, HIGH, CRITICAL or UNKNOWN.
+	// +required
+	// +kubebuilder:validation:Enum=UNKNOWN;LOW;MEDIUM;HIGH;CRITICAL
+	Severity string `json:"severity"`
+
+	// package is the package that has the vulnerability.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Package string `json:"package,omitempty"`
+
+	// installed is the version that is there.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Installed string `json:"installed,omitempty"`
+
+	// fixed is the version that repairs it; empty when there is none yet.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Fixed string `json:"fixed,omitempty"`
+
+	// message says what a failed check found.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Message string `json:"message,omitempty"`
+}
+
+// Evidence is the set of entries that the policies ask for.
+type Evidence struct {
+	// digest is the SHA-256, in hexadecimal, of the whole sorted set. It changes exactly when the set does.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	Digest string `json:"digest"`
+
+	// total is the number of entries in the set.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Total int32 `json:"total"`
+
+	// fixable is the number of entries that a released version fixes.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Fixable int32 `json:"fixable,omitempty"`
+
+	// bySeverity counts the entries by severity.
+	// +optional
+	BySeverity SeverityCounts `json:"bySeverity,omitzero"`
+
+	// top holds the worst entries, worst first: 25 at most, and fewer when they are large.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=25
+	Top []Entry `json:"top,omitempty"`
+
+	// artifact is the image that was scanned.
+	// +optional
+	Artifact Artifact `json:"artifact,omitzero"`
+}
+
+// FindingSpec is what was seen. The report controller alone writes it.
+type FindingSpec struct {
+	// source is where the Finding comes from.
+	// +required
+	Source Source `json:"source"`
+
+	// severity is the worst severity in the evidence.
+	// +required
+	Severity Severity `json:"severity"`
+
+	// summary says in one line what was seen. It is computed from the evidence, never by a model.
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	Summary string `json:"summary"`
+
+	// observed is what the last look at the source said. Unless it is Present, severity, summary and evidence keep what
+	// was last seen.
+	// +optional
+	Observed Observation `json:"observed,omitempty"`
+
+	// evidence is the set of entries that the policies ask for.
+	// +optional
+	Evidence *Evidence `json:"evidence,omitempty"`
+}
+
+// FindingStatus is what it means. The finding controller alone writes it.
+type FindingStatus struct {
+	// resource is kind and name of the workload, for listings.
+	// +optional
+	// +kubebuilder:validation:MaxLength=320
+	Resource string `json:"resource,omitempty"`
+
+	// brief counts the evidence by severity in a few words, for listings.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Brief string `json:"brief,omitempty"`
+
+	// severityRank is the severity as a number, 1 for LOW to 4 for CRITICAL, to sort by.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4
+	SeverityRank int32 `json:"severityRank,omitempty"`
+
+	// fingerprint is what the content hashes to now. A Suppression mutes by it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Fingerprint string `json:"fingerprint,omitempty"`
+
+	// enrichedFingerprint is what the content hashed to when a model last looked at it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	EnrichedFingerprint string `json:"enrichedFingerprint,omitempty"`
+
+	// explained is one word on the explanation by a model.
+	// +optional
+	Explained Explained `json:"explained,omitempty"`
+
+	// verificationOutcome is whether it is still true.
+	// +optional
+	VerificationOutcome Outcome `json:"verificationOutcome,omitempty"`
+
+	// formerOutcome is the outcome to return to from OutOfPolicy.
+	// +optional
+	FormerOutcome Outcome `json:"formerOutcome,omitempty"`
+
+	// since is when the outcome last changed.
+	// +optional
+	Since metav1.Time `json:"since,omitzero"`
+
+	// firstSeen is when the Finding was first looked at.
+	// +optional
+	FirstSeen metav1.Time `json:"firstSeen,omitzero"`
+
+	// lastSeen is when this status was last written. A look that changes nothing writes nothing.
+	// +optional
+	LastSeen metav1.Time `json:"lastSeen,omitzero"`
+
+	// timesRecurred counts how often it came back after an end.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	TimesRecurred int32 `json:"timesRecurred,omitempty"`
+
+	// conditions are Verified and Suppressed.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions Conditions `json:"conditions,omitempty"`
+}
+
+// Finding is one thing worth knowing: what the reports say about one container of one workload, or about one checked
+// object. It has one name for as long as the workload exists, whatever is rescanned or rolled out.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=fnd,categories=candor
+// +kubebuilder:printcolumn:name="Severity",type=string,JSONPath=`.spec.severity`
+// +kubebuilder:printcolumn:name="Resource",type=string,JSONPath=`.status.resource`
+// +kubebuilder:printcolumn:name="Container",type=string,JSONPath=`.spec.source.container`
+// +kubebuilder:printcolumn:name="Outcome",type=string,JSONPath=`.status.verificationOutcome`
+// +kubebuilder:printcolumn:name="Explained",type=string,JSONPath=`.status.explained`
+// +kubebuilder:printcolumn:name="Summary",type=string,JSONPath=`.status.brief`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Image",type=string,priority=1,JSONPath=`.spec.evidence.artifact.repository`
+// +kubebuilder:printcolumn:name="Tag",type=string,priority=1,JSONPath=`.spec.evidence.artifact.tag`
+// +kubebuilder:printcolumn:name="Fingerprint",type=string,priority=1,JSONPath=`.status.fingerprint`
+// +kubebuilder:printcolumn:name="In full",type=string,priority=1,JSONPath=`.spec.summary`
+type Finding struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what was seen.
+	// +required
+	Spec FindingSpec `json:"spec"`
+
+	// status is what it means.
+	// +optional
+	Status FindingStatus `json:"status,omitempty"`
+}
+
+// FindingList is a list of Findings.
+// +kubebuilder:object:root=true
+type FindingList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Finding `json:"items"`
+}
+
+// StatusConditions returns the conditions for the controller to change.
+func (f *Finding) StatusConditions() *[]metav1.Condition {
+	return (*[]metav1.Condition)(&f.Status.Conditions)
+}
+
+// ObservedGeneration returns nil: the status follows the content of the spec, and not each write of it.
+func (f *Finding) ObservedGeneration() *int64 { return nil }

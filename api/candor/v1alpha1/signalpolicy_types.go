@@ -1,0 +1,211 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// UnknownSeverity says how entries that the scanner could not rate are treated.
+// +kubebuilder:validation:Enum=Ignore;Low;High
+type UnknownSeverity string
+
+const (
+	// UnknownIgnore leaves unrated entries out; they are never proof that a workload is clean.
+	UnknownIgnore UnknownSeverity = "Ignore"
+	// UnknownLow treats unrated entries as LOW.
+	UnknownLow UnknownSeverity = "Low"
+	// UnknownHigh treats unrated entries as HIGH.
+	UnknownHigh UnknownSeverity = "High"
+)
+
+// SignalPolicySpec says which signals of its own namespace become Findings.
+type SignalPolicySpec struct {
+	// providers lists the sources of signals this policy takes in, such as trivy, trivy/config and trivy/rbac. A name that
+	// no provider of this version has is reported by the condition Ready and ignored otherwise.
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	Providers []string `json:"providers"`
+
+	// minSeverity is the mildest severity that is worth a Finding.
+	// +optional
+	// +kubebuilder:default=HIGH
+	MinSeverity Severity `json:"minSeverity,omitempty"`
+
+	// unknownSeverity says how entries that the scanner could not rate are treated.
+	// +optional
+	// +kubebuilder:default=Ignore
+	UnknownSeverity UnknownSeverity `json:"unknownSeverity,omitempty"`
+
+	// onlyFixable leaves out vulnerabilities that no released version fixes. Failed checks always have a remedy, so it
+	// changes nothing for them.
+	// +optional
+	OnlyFixable bool `json:"onlyFixable,omitempty"`
+
+	// budget bounds what a language model may cost this namespace. It has no effect in this version.
+	// +optional
+	Budget *Budget `json:"budget,omitempty"`
+
+	// webhook is where notifications go. It has no effect in this version.
+	// +optional
+	Webhook *Webhook `json:"webhook,omitempty"`
+
+	// webhookReceiver lets other tools post signed signals. It has no effect in this version.
+	// +optional
+	WebhookReceiver *WebhookReceiver `json:"webhookReceiver,omitempty"`
+
+	// gitOpsRepo is a repository for proposed fixes. It has no effect in this version.
+	// +optional
+	GitOpsRepo *GitOpsRepo `json:"gitOpsRepo,omitempty"`
+
+	// pullRequestBudget bounds proposed fixes. It has no effect in this version.
+	// +optional
+	PullRequestBudget *PullRequestBudget `json:"pullRequestBudget,omitempty"`
+}
+
+// Budget is a ceiling for model calls in a window of time.
+type Budget struct {
+	// maxCalls is the number of calls allowed in one window.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	MaxCalls int32 `json:"maxCalls"`
+
+	// windowSeconds is the length of the window in seconds.
+	// +optional
+	// +kubebuilder:default=86400
+	// +kubebuilder:validation:Minimum=60
+	WindowSeconds int32 `json:"windowSeconds,omitempty"`
+}
+
+// Webhook is an HTTP endpoint that takes notifications.
+type Webhook struct {
+	// url is the address that is posted to.
+	// +required
+	// +kubebuilder:validation:MaxLength=2048
+	URL string `json:"url"`
+}
+
+// WebhookReceiver holds the key that inbound signals are signed with.
+type WebhookReceiver struct {
+	// secretRef names the Secret whose key "secret" signs inbound signals.
+	// +required
+	SecretRef SecretReference `json:"secretRef"`
+}
+
+// GitOpsRepo is one value in one file of a repository.
+type GitOpsRepo struct {
+	// owner is the user or organisation that owns the repository.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Owner string `json:"owner"`
+
+	// repo is the name of the repository.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Repo string `json:"repo"`
+
+	// path is the file that holds the value.
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	Path string `json:"path"`
+
+	// yamlPath is the dotted path of the value in the file.
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	YAMLPath string `json:"yamlPath"`
+
+	// baseBranch is the branch that changes start from.
+	// +optional
+	// +kubebuilder:default=main
+	// +kubebuilder:validation:MaxLength=253
+	BaseBranch string `json:"baseBranch,omitempty"`
+
+	// secretRef names the Secret whose key "token" may write to the repository.
+	// +required
+	SecretRef SecretReference `json:"secretRef"`
+}
+
+// PullRequestBudget is a ceiling for proposed fixes in a window of time.
+type PullRequestBudget struct {
+	// maxPullRequests is the number of pull requests allowed in one window.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	MaxPullRequests int32 `json:"maxPullRequests"`
+
+	// windowSeconds is the length of the window in seconds.
+	// +optional
+	// +kubebuilder:default=86400
+	// +kubebuilder:validation:Minimum=60
+	WindowSeconds int32 `json:"windowSeconds,omitempty"`
+}
+
+// SignalPolicyStatus is what a policy does now.
+type SignalPolicyStatus struct {
+	// observedGeneration is the generation of the spec that this status speaks of.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// findings is the number of Findings of this policy's providers at or above its own threshold, whatever became of them.
+	// It may lag by 5 seconds.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Findings int32 `json:"findings"`
+
+	// open is the number of those that are still there and not muted.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Open int32 `json:"open"`
+
+	// conditions are Ready, ProviderAvailable and, where it applies, FieldsWithoutEffect.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions Conditions `json:"conditions,omitempty"`
+}
+
+// SignalPolicy says which signals of its own namespace become Findings. Several policies in one namespace add up: for each
+// provider the lowest threshold and the most inclusive filters of those that name it count.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=sigpol,categories=candor
+// +kubebuilder:printcolumn:name="Providers",type=string,JSONPath=`.spec.providers`
+// +kubebuilder:printcolumn:name="Min",type=string,JSONPath=`.spec.minSeverity`
+// +kubebuilder:printcolumn:name="Findings",type=integer,JSONPath=`.status.findings`
+// +kubebuilder:printcolumn:name="Open",type=integer,JSONPath=`.status.open`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+type SignalPolicy struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says which signals become Findings.
+	// +required
+	Spec SignalPolicySpec `json:"spec"`
+
+	// status is what the policy does now; the signalpolicy controller alone writes it.
+	// +optional
+	Status SignalPolicyStatus `json:"status,omitempty"`
+}
+
+// SignalPolicyList is a list of SignalPolicies.
+// +kubebuilder:object:root=true
+type SignalPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []SignalPolicy `json:"items"`
+}
+
+// StatusConditions returns the conditions for the controller to change.
+func (p *SignalPolicy) StatusConditions() *[]metav1.Condition {
+	return (*[]metav1.Condition)(&p.Status.Conditions)
+}
+
+// ObservedGeneration returns the generation that the status speaks of, for the controller to change.
+func (p *SignalPolicy) ObservedGeneration() *int64 { return &p.Status.ObservedGeneration }

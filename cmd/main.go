@@ -1,0 +1,38 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command manager runs Candor.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/candor-dev/candor/internal/app"
+	// +kubebuilder:scaffold:imports
+)
+
+func main() {
+	options, err := app.Parse(os.Args[1:])
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "candor:", err)
+		os.Exit(2)
+	case options.PrintVersion:
+		fmt.Println("candor", app.Version)
+		return
+	}
+	ctrl.SetLogger(options.Logger())
+	if err := app.Run(ctrl.SetupSignalHandler(), options); err != nil {
+		ctrl.Log.Error(err, "Candor stopped")
+		os.Exit(1)
+	}
+	// Controllers and webhooks are registered by the table in internal/app/setups.go:
+	// +kubebuilder:scaffold:builder
+}

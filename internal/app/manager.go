@@ -1,0 +1,137 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	candorcontroller "github.com/candor-dev/candor/internal/controller/candor"
+	"github.com/candor-dev/candor/internal/signals"
+)
+
+const (
+	leaderElectionID = "manager.candor.dev"
+	// shutdownTimeout is how long running passes may take to end. It is shorter than the pod's grace period.
+	shutdownTimeout = 60 * time.Second
+	// passTimeout bounds one pass of a controller: a read that waits for a write to show up has no limit of its own.
+	passTimeout = 2 * time.Minute
+)
+
+// Parts are what a manager is given from outside. The zero value is that of production.
+type Parts struct {
+	// Clock tells the time; nil is the real one.
+	Clock clock.PassiveClock
+	// WakeReports, WakeFindings and WakeSuppressions make a controller look at an object now: waits run on the real clock,
+	// whatever Clock says.
+	WakeReports                    <-chan event.TypedGenericEvent[signals.Identity]
+	WakeFindings, WakeSuppressions candorcontroller.Wake
+	// Registry takes the metrics; nil is the one that the metrics endpoint serves.
+	Registry Registry
+	// Several allows more than one manager in a process, whose controllers have the same names.
+	Several bool
+}
+
+// Run runs the manager until ctx ends.
+func Run(ctx context.Context, options Options) error {
+	cfg, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the API server: %w", err)
+	}
+	mgr, err := New(ctx, cfg, options, Parts{})
+	if err != nil {
+		return err
+	}
+	ctrl.Log.Info("Candor starts", "version", Version)
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running the manager: %w", err)
+	}
+	return nil
+}
+
+// New returns a manager with every controller and webhook that the options ask for.
+func New(ctx context.Context, cfg *rest.Config, options Options, parts Parts) (manager.Manager, error) {
+	if parts.Clock == nil {
+		parts.Clock = clock.RealClock{}
+	}
+	mgr, err := ctrl.NewManager(cfg, managerOptions(options, parts))
+	if err != nil {
+		return nil, fmt.Errorf("creating the manager: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("adding /healthz: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("adding /readyz: %w", err)
+	}
+	return mgr, setUp(ctx, mgr, options, parts)
+}
+
+func managerOptions(options Options, parts Parts) ctrl.Options {
+	return ctrl.Options{
+		Scheme: NewScheme(),
+		Cache:  cacheOptions(),
+		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
+		Controller: ctrlconfig.Controller{
+			SkipNameValidation: ptr.To(parts.Several), ReconciliationTimeout: passTimeout,
+		},
+		Metrics:                       metricsOptions(options),
+		HealthProbeBindAddress:        options.HealthProbeBindAddress,
+		WebhookServer:                 webhookServer(options),
+		LeaderElection:                options.LeaderElect,
+		LeaderElectionID:              leaderElectionID,
+		LeaderElectionNamespace:       options.LeaderElectionNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &options.LeaseDuration,
+		RenewDeadline:                 &options.RenewDeadline,
+		RetryPeriod:                   &options.RetryPeriod,
+		GracefulShutdownTimeout:       ptr.To(shutdownTimeout),
+	}
+}
+
+// cacheOptions keeps out of memory what no controller reads.
+func cacheOptions() cache.Options {
+	options := cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: map[client.Object]cache.ByObject{}}
+	for _, object := range candorcontroller.Intermediates() {
+		options.ByObject[object] = cache.ByObject{Transform: candorcontroller.CompactIntermediate}
+	}
+	return options
+}
+
+func metricsOptions(options Options) metricsserver.Options {
+	o := metricsserver.Options{BindAddress: options.MetricsBindAddress, SecureServing: options.MetricsSecure, TLSOpts: tlsOptions(options)}
+	if options.MetricsSecure {
+		o.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	return o
+}
+
+func webhookServer(options Options) webhook.Server {
+	return webhook.NewServer(webhook.Options{Port: options.WebhookPort, CertDir: options.WebhookCertPath, TLSOpts: tlsOptions(options)})
+}
+
+func tlsOptions(options Options) []func(*tls.Config) {
+	return []func(*tls.Config){func(c *tls.Config) {
+		c.MinVersion = tls.VersionTLS12
+		if !options.EnableHTTP2 {
+			c.NextProtos = []string{"http/1.1"}
+		}
+	}}
+}

@@ -1,0 +1,214 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package app puts Candor together: options, manager, and the table of what runs in it.
+package app
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// Version is set when a release is built.
+var Version = "development"
+
+// envPrefix starts the name of the environment variable of each flag, since a Subscription can set variables but no flags.
+const envPrefix = "CANDOR_"
+
+// Options is everything that a person can set about the manager.
+type Options struct {
+	LeaderElect             bool
+	LeaderElectionNamespace string
+	LeaseDuration           time.Duration
+	RenewDeadline           time.Duration
+	RetryPeriod             time.Duration
+
+	MetricsBindAddress     string
+	MetricsSecure          bool
+	HealthProbeBindAddress string
+	WebhookPort            int
+	WebhookCertPath        string
+	EnableHTTP2            bool
+
+	// EvidenceGrace is how long missing evidence changes nothing.
+	EvidenceGrace time.Duration
+	// FindingRetention is how long a Finding outlives its end; zero keeps it.
+	FindingRetention time.Duration
+
+	// Controllers holds what is set about each row of the table of setups, by name.
+	Controllers map[string]*ControllerOptions
+
+	// PrintVersion asks for the version and nothing else.
+	PrintVersion bool
+
+	zap zap.Options
+}
+
+// ControllerOptions is what a person can set about one controller.
+type ControllerOptions struct {
+	Enabled bool
+	Workers int
+}
+
+// DefaultOptions returns the options of a manager that nobody has set anything about.
+func DefaultOptions() Options {
+	options := Options{}
+	options.addFlags(flag.NewFlagSet("", flag.ContinueOnError))
+	return options
+}
+
+// Parse reads options from the environment and then from arguments, which win. An error names the flag or the variable, its
+// value, and what would be right.
+func Parse(args []string) (Options, error) {
+	return parse(args, os.LookupEnv, os.Stderr)
+}
+
+func parse(args []string, lookup func(string) (string, bool), help io.Writer) (Options, error) {
+	var options Options
+	fs := flag.NewFlagSet("candor", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	options.addFlags(fs)
+	config.RegisterFlags(fs)
+	if err := applyEnv(fs, lookup); err != nil {
+		return options, err
+	}
+	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+		fs.SetOutput(help)
+		fs.PrintDefaults()
+		return options, flag.ErrHelp
+	} else if err != nil {
+		return options, explain(fs, err)
+	}
+	if fs.NArg() > 0 {
+		return options, fmt.Errorf("%q is no flag: flags are written --name=value", fs.Arg(0))
+	}
+	return options, options.Validate()
+}
+
+func (o *Options) addFlags(fs *flag.FlagSet) {
+	fs.BoolVar(&o.PrintVersion, "version", false, "Print the version and exit.")
+	fs.BoolVar(&o.LeaderElect, "leader-elect", false, "Let only one replica work at a time.")
+	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "Namespace of the lease; in a cluster, that of the pod.")
+	fs.DurationVar(&o.LeaseDuration, "leader-election-lease-duration", 137*time.Second, "How long other replicas wait before they take over a lease that is not renewed.")
+	fs.DurationVar(&o.RenewDeadline, "leader-election-renew-deadline", 107*time.Second, "How long the leader tries to renew its lease before it stops.")
+	fs.DurationVar(&o.RetryPeriod, "leader-election-retry-period", 26*time.Second, "How long to wait between tries.")
+	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", "0", "Address of the metrics endpoint, such as :8443; 0 turns it off.")
+	fs.BoolVar(&o.MetricsSecure, "metrics-secure", true, "Serve metrics by HTTPS, to those who may get /metrics.")
+	fs.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", ":8081", "Address of /healthz and /readyz; 0 turns them off.")
+	fs.IntVar(&o.WebhookPort, "webhook-port", 9443, "Port of the admission webhooks.")
+	fs.StringVar(&o.WebhookCertPath, "webhook-cert-path", "", "Folder that holds tls.crt and tls.key for the admission webhooks; empty turns them off.")
+	fs.BoolVar(&o.EnableHTTP2, "enable-http2", false, "Serve HTTP/2 on the metrics and webhook ports.")
+	fs.DurationVar(&o.EvidenceGrace, "evidence-grace", 2*time.Hour, "How long a missing report changes nothing, 0 to 24h. After that its Finding is Stale.")
+	fs.DurationVar(&o.FindingRetention, "finding-retention", 30*24*time.Hour, "How long a Finding is kept after its end, at least 1m; 0 keeps it.")
+	o.Controllers = map[string]*ControllerOptions{}
+	for _, s := range setups() {
+		c := &ControllerOptions{}
+		o.Controllers[s.name] = c
+		fs.BoolVar(&c.Enabled, "enable-"+s.name+"-controller", true, "Run the "+s.name+" controller: "+s.does+".")
+		fs.IntVar(&c.Workers, "controller-"+s.name+"-max-concurrent", s.workers, "How many objects the "+s.name+" controller works on at once, 1 to 64.")
+	}
+	o.zap.BindFlags(fs)
+}
+
+// EnvName returns the environment variable that means the same as a flag.
+func EnvName(flagName string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))
+}
+
+func applyEnv(fs *flag.FlagSet, lookup func(string) (string, bool)) error {
+	var errs []error
+	fs.VisitAll(func(f *flag.Flag) {
+		value, set := lookup(EnvName(f.Name))
+		if !set {
+			return
+		}
+		if err := f.Value.Set(value); err != nil {
+			errs = append(errs, fmt.Errorf("environment variable %s: %q is not right: %s", EnvName(f.Name), value, f.Usage))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+var namedFlag = regexp.MustCompile(`for (?:boolean )?(?:flag )?-([a-z0-9-]+)`)
+
+// explain adds to an error of the flag package what would be right.
+func explain(fs *flag.FlagSet, err error) error {
+	if match := namedFlag.FindStringSubmatch(err.Error()); match != nil {
+		if f := fs.Lookup(match[1]); f != nil {
+			return fmt.Errorf("%w. --%s: %s Default: %s", err, f.Name, f.Usage, f.DefValue)
+		}
+	}
+	return fmt.Errorf("%w; --help lists every flag", err)
+}
+
+// Validate returns every mistake in the options.
+func (o *Options) Validate() error {
+	var errs []error
+	bad := func(name string, value any, want string) {
+		errs = append(errs, fmt.Errorf("--%s=%v: %s", name, value, want))
+	}
+	if o.EvidenceGrace < 0 || o.EvidenceGrace > 24*time.Hour {
+		bad("evidence-grace", o.EvidenceGrace, "must be between 0 and 24h")
+	}
+	if o.FindingRetention != 0 && o.FindingRetention < time.Minute {
+		bad("finding-retention", o.FindingRetention, "must be 0, which keeps Findings, or at least 1m")
+	}
+	if o.WebhookPort < 1 || o.WebhookPort > 65535 {
+		bad("webhook-port", o.WebhookPort, "must be between 1 and 65535")
+	}
+	if o.RenewDeadline >= o.LeaseDuration || o.RetryPeriod >= o.RenewDeadline || o.RetryPeriod <= 0 {
+		bad("leader-election-lease-duration", o.LeaseDuration, fmt.Sprintf(
+			"must be longer than --leader-election-renew-deadline=%s, and that longer than --leader-election-retry-period=%s", o.RenewDeadline, o.RetryPeriod))
+	}
+	for _, file := range o.certificateFiles() {
+		if _, err := os.Stat(file); err != nil {
+			bad("webhook-cert-path", o.WebhookCertPath, fmt.Sprintf("cannot read %s: mount the certificate there, or leave the flag empty to turn webhooks off", file))
+		}
+	}
+	return errors.Join(append(errs, o.validateControllers())...)
+}
+
+func (o *Options) validateControllers() error {
+	var errs []error
+	enabled := false
+	for _, s := range setups() {
+		c := o.Controllers[s.name]
+		enabled = enabled || c.Enabled
+		if c.Workers < 1 || c.Workers > 64 {
+			errs = append(errs, fmt.Errorf("--controller-%s-max-concurrent=%d: must be between 1 and 64", s.name, c.Workers))
+		}
+	}
+	if !enabled {
+		errs = append(errs, errors.New("every controller is turned off, so there is nothing to do: set --enable-…-controller of one"))
+	}
+	return errors.Join(errs...)
+}
+
+func (o *Options) certificateFiles() []string {
+	if o.WebhookCertPath == "" {
+		return nil
+	}
+	return []string{filepath.Join(o.WebhookCertPath, "tls.crt"), filepath.Join(o.WebhookCertPath, "tls.key")}
+}
+
+// Logger returns the logger that the options ask for.
+func (o *Options) Logger() logr.Logger { return zap.New(zap.UseFlagOptions(&o.zap)) }
+
+// Flags calls visit for every flag, in the order of their names.
+func Flags(visit func(*flag.Flag)) {
+	fs := flag.NewFlagSet("candor", flag.ContinueOnError)
+	var options Options
+	options.addFlags(fs)
+	fs.VisitAll(visit)
+}

@@ -1,0 +1,24 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
+	// +kubebuilder:scaffold:imports
+)
+
+// NewScheme returns a scheme of every typed kind that the manager reads or writes.
+func NewScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
+	utilruntime.Must(candorv1alpha1.AddToScheme(scheme))
+	// +kubebuilder:scaffold:scheme
+	return scheme
+}

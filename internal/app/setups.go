@@ -1,0 +1,208 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
+	candorcontroller "github.com/candor-dev/candor/internal/controller/candor"
+	"github.com/candor-dev/candor/internal/crdgate"
+	"github.com/candor-dev/candor/internal/signals"
+	"github.com/candor-dev/candor/internal/signals/trivy"
+	candorwebhook "github.com/candor-dev/candor/internal/webhook/candor/v1alpha1"
+)
+
+// classes is the table of the reports that Candor reads. A row adds a provider.
+func classes() signals.Classes {
+	return signals.Classes{trivy.Vulnerabilities(), trivy.ConfigAudits(), trivy.RBACAssessments()}
+}
+
+// setup is one row of the table of what runs in the manager.
+type setup struct {
+	name string
+	// does completes the sentence "Run the … controller:".
+	does string
+	// workers is how many objects it works on at once unless an option says otherwise.
+	workers int
+	// foreign lists the classes whose kinds the controller watches and Candor does not own.
+	foreign signals.Classes
+	add     func(*building, int) error
+	// webhook registers the admission webhook of the kind; nil for none. It is served even while the controller is off: a
+	// configuration that lists a webhook must never find nobody there.
+	webhook func(*building) error
+}
+
+func setups() []setup {
+	return []setup{
+		{name: "report", does: "turn reports into Findings", workers: 8, foreign: classes(), add: addReports},
+		{name: "finding", does: "say what Findings mean, and delete ended ones", workers: 8, add: addFindings},
+		{name: "signalpolicy", does: "say what policies do", workers: 1, add: addSignalPolicies, webhook: serveSignalPolicies},
+		{name: "suppression", does: "say what Suppressions mute", workers: 1, add: addSuppressions, webhook: serveSuppressions},
+	}
+}
+
+// building is what the rows of the table share.
+type building struct {
+	mgr       manager.Manager
+	options   Options
+	parts     Parts
+	providers *candorcontroller.Providers
+	metrics   *candorcontroller.Metrics
+	// providerChanged tells the signalpolicy controller which policies to look at.
+	providerChanged chan event.GenericEvent
+}
+
+// setUp adds every row that is on, and says of each whether it is and why.
+func setUp(ctx context.Context, mgr manager.Manager, options Options, parts Parts) error {
+	b := &building{
+		mgr: mgr, options: options, parts: parts,
+		providers:       &candorcontroller.Providers{Classes: classes(), Gates: map[string]*crdgate.Gate{}},
+		metrics:         candorcontroller.NewMetrics(mgr.GetCache()),
+		providerChanged: make(chan event.GenericEvent),
+	}
+	if err := register(parts.Registry, b.metrics.Collectors()); err != nil {
+		return err
+	}
+	if err := candorcontroller.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return fmt.Errorf("adding indexes: %w", err)
+	}
+	for _, s := range setups() {
+		if err := b.addRow(s); err != nil {
+			return fmt.Errorf("setting up the %s controller: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+func (b *building) addRow(s setup) error {
+	log, o := b.mgr.GetLogger().WithName("setup"), b.options.Controllers[s.name]
+	if o.Enabled {
+		if err := b.announceForeign(s); err != nil {
+			return err
+		}
+		if err := s.add(b, o.Workers); err != nil {
+			return err
+		}
+		log.Info("Controller on", "name", s.name, "workers", o.Workers)
+	} else {
+		log.Info("Controller off", "name", s.name, "because", "--enable-"+s.name+"-controller=false")
+	}
+	if s.webhook == nil {
+		return nil
+	}
+	if b.options.WebhookCertPath == "" {
+		log.Info("Webhook off", "name", s.name, "because", "--webhook-cert-path is empty")
+		return nil
+	}
+	log.Info("Webhook on", "name", s.name)
+	return s.webhook(b)
+}
+
+// announceForeign says which kinds are not there yet. They are picked up when they come.
+func (b *building) announceForeign(s setup) error {
+	for _, class := range s.foreign {
+		installed, err := crdgate.CRDInstalled(b.mgr.GetRESTMapper(), class.Kind)
+		if err != nil {
+			return fmt.Errorf("looking for %s: %w", class.Kind.Kind, err)
+		}
+		if !installed {
+			b.mgr.GetLogger().WithName("setup").Info("Reports not found; they are picked up when they come", "provider", class.Provider,
+				"kind", class.Kind.Kind, "remedy", class.Install)
+		}
+	}
+	return nil
+}
+
+func addReports(b *building, workers int) error {
+	r := &candorcontroller.ReportReconciler{
+		Client: b.mgr.GetClient(), Live: b.mgr.GetAPIReader(), Providers: b.providers, Clock: b.parts.Clock,
+		Grace: b.options.EvidenceGrace, Metrics: b.metrics,
+	}
+	if err := r.SetupWithManager(b.mgr, controller.TypedOptions[signals.Identity]{MaxConcurrentReconciles: workers}, b.parts.WakeReports); err != nil {
+		return err
+	}
+	client, err := metadata.NewForConfigAndClient(b.mgr.GetConfig(), b.mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("creating a metadata client: %w", err)
+	}
+	for _, class := range b.providers.Classes {
+		gate := b.gate(class, r, client)
+		b.providers.Gates[class.Provider] = gate
+		if err := b.mgr.Add(gate); err != nil {
+			return fmt.Errorf("adding the gate of %s: %w", class.CRD, err)
+		}
+	}
+	return nil
+}
+
+func (b *building) gate(class signals.Class, r *candorcontroller.ReportReconciler, client metadata.Interface) *crdgate.Gate {
+	b.metrics.SetProviderUp(class.Provider, false)
+	return &crdgate.Gate{
+		CRD: class.CRD, Metadata: client, Live: b.mgr.GetAPIReader(), Log: b.mgr.GetLogger().WithName("gate"),
+		NewCache: func(failed func(error)) (cache.Cache, error) {
+			return crdgate.NewCache(b.mgr, class.Kind, class.Compact, failed)
+		},
+		Activate: func(ctx context.Context, c cache.Cache) error { return r.Feed(ctx, class, c) },
+		OnChange: func(ctx context.Context, state crdgate.State) {
+			b.metrics.SetProviderUp(class.Provider, state.Phase == crdgate.Serving)
+			r.ProviderChanged(ctx, class.Provider, state)
+			b.wakePolicies(ctx)
+		},
+	}
+}
+
+// wakePolicies makes the signalpolicy controller look at every policy.
+func (b *building) wakePolicies(ctx context.Context) {
+	if !b.options.Controllers["signalpolicy"].Enabled {
+		return
+	}
+	var policies candorv1alpha1.SignalPolicyList
+	if err := b.mgr.GetCache().List(ctx, &policies); err != nil {
+		b.mgr.GetLogger().Error(err, "Cannot list policies")
+		return
+	}
+	for i := range policies.Items {
+		select {
+		case b.providerChanged <- event.GenericEvent{Object: &policies.Items[i]}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func addFindings(b *building, workers int) error {
+	return candorcontroller.SetupFindings(b.mgr, controller.Options{MaxConcurrentReconciles: workers}, &candorcontroller.FindingSyncer{
+		Client: b.mgr.GetClient(), Recorder: b.mgr.GetEventRecorder("candor"), Clock: b.parts.Clock,
+		Retention: b.options.FindingRetention, Metrics: b.metrics,
+	}, b.parts.WakeFindings)
+}
+
+func addSignalPolicies(b *building, workers int) error {
+	return candorcontroller.SetupSignalPolicies(b.mgr, controller.Options{MaxConcurrentReconciles: workers}, &candorcontroller.SignalPolicySyncer{
+		Client: b.mgr.GetClient(), Providers: b.providers, Clock: b.parts.Clock,
+	}, b.providerChanged)
+}
+
+func addSuppressions(b *building, workers int) error {
+	return candorcontroller.SetupSuppressions(b.mgr, controller.Options{MaxConcurrentReconciles: workers}, &candorcontroller.SuppressionSyncer{
+		Client: b.mgr.GetClient(), Clock: b.parts.Clock,
+	}, b.parts.WakeSuppressions)
+}
+
+func serveSignalPolicies(b *building) error {
+	return candorwebhook.SetupSignalPolicyWebhook(b.mgr, b.providers.Classes.Providers())
+}
+
+func serveSuppressions(b *building) error {
+	return candorwebhook.SetupSuppressionWebhook(b.mgr, b.parts.Clock)
+}
+

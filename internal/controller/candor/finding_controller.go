@@ -1,0 +1,214 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package candor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
+	"github.com/candor-dev/candor/internal/lifecycle"
+	"github.com/candor-dev/candor/internal/signals"
+	"github.com/candor-dev/candor/internal/signals/suppression"
+	"github.com/candor-dev/candor/internal/signals/verify"
+)
+
+// +kubebuilder:rbac:groups=candor.dev,resources=findings/status,verbs=update
+// +kubebuilder:rbac:groups=candor.dev,resources=suppressions,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+// FindingSyncer says what a Finding means. It alone writes the status of Findings, and reads nothing but the Finding and the
+// Suppressions beside it.
+type FindingSyncer struct {
+	Client   client.Client
+	Recorder events.EventRecorder
+	Clock    clock.PassiveClock
+	// Retention is how long a Finding outlives its end; zero keeps it.
+	Retention time.Duration
+	Metrics   *Metrics
+}
+
+// Settled implements lifecycle.Settler: a Suppression or the time may have changed what an unchanged Finding means.
+func (s *FindingSyncer) Settled(*candorv1alpha1.Finding) (time.Duration, bool) { return 0, false }
+
+// Sync implements lifecycle.Syncer.
+func (s *FindingSyncer) Sync(ctx context.Context, f *candorv1alpha1.Finding) (lifecycle.Outcome, error) {
+	before, now := f.Status.DeepCopy(), s.Clock.Now()
+	describe(f)
+	own := signals.IdentityOf(f).FindingName() == f.Name
+	s.verify(f, own)
+	mute, err := s.mute(ctx, f)
+	if err != nil {
+		return lifecycle.Outcome{}, err
+	}
+	left, ended := s.retained(f)
+	if ended && left <= 0 {
+		return lifecycle.Outcome{Gone: true}, s.remove(ctx, f)
+	}
+	muteChanged := s.show(f, mute)
+	if !equality.Semantic.DeepEqual(before, &f.Status) {
+		f.Status.LastSeen = metav1.NewTime(now)
+	}
+	outcome := conclude(f, own, before.VerificationOutcome)
+	outcome.PollAfter = earliest(left, untilAfter(mute.Until, now))
+	outcome.Then = s.then(f, before.VerificationOutcome, muteChanged)
+	return outcome, nil
+}
+
+// describe writes what a listing shows and what the content hashes to.
+func describe(f *candorv1alpha1.Finding) {
+	f.Status.Resource = f.Spec.Source.Kind + "/" + f.Spec.Source.Name
+	f.Status.Brief = signals.Brief(f.Spec.Evidence)
+	f.Status.SeverityRank = int32(signals.RankOf(string(f.Spec.Severity)))
+	f.Status.Fingerprint = signals.Fingerprint(signals.Of(f))
+}
+
+// verify writes the outcome. A Finding that does not have the name of its identity has nobody who keeps it up to date.
+func (s *FindingSyncer) verify(f *candorv1alpha1.Finding, own bool) {
+	st, now := &f.Status, metav1.NewTime(s.Clock.Now())
+	observed := f.Spec.Observed
+	if !own {
+		observed = candorv1alpha1.ObservedMissing
+	}
+	next := verify.Next(verify.State{Outcome: st.VerificationOutcome, Former: st.FormerOutcome, Recurred: st.TimesRecurred}, observed)
+	if next.Outcome != st.VerificationOutcome {
+		st.Since = now
+	}
+	st.VerificationOutcome, st.FormerOutcome, st.TimesRecurred = next.Outcome, next.Former, next.Recurred
+	if st.FirstSeen.IsZero() {
+		st.FirstSeen = now
+	}
+}
+
+func (s *FindingSyncer) mute(ctx context.Context, f *candorv1alpha1.Finding) (suppression.Mute, error) {
+	var list candorv1alpha1.SuppressionList
+	err := s.Client.List(ctx, &list, client.InNamespace(f.Namespace), client.MatchingFields{indexFingerprint: f.Status.Fingerprint})
+	if err != nil {
+		return suppression.Mute{}, fmt.Errorf("listing the Suppressions of %s: %w", f.Namespace, err)
+	}
+	return suppression.Find(list.Items, f.Status.Fingerprint, s.Clock.Now()), nil
+}
+
+// show writes whether the Finding is muted, and reports whether that changed.
+func (s *FindingSyncer) show(f *candorv1alpha1.Finding, mute suppression.Mute) bool {
+	condition := metav1.Condition{Type: candorv1alpha1.ConditionSuppressed}
+	switch {
+	case mute.By != nil:
+		f.Status.Explained = candorv1alpha1.ExplainedMuted
+		condition.Status, condition.Reason = metav1.ConditionTrue, candorv1alpha1.ReasonMuted
+		condition.Message = fmt.Sprintf("Muted by Suppression %s%s: %s", mute.By.Name, until(mute.Until), mute.By.Spec.Reason)
+	case suppressed(f):
+		f.Status.Explained = candorv1alpha1.ExplainedOff
+		condition.Status, condition.Reason = metav1.ConditionFalse, candorv1alpha1.ReasonSuppressionEnded
+		condition.Message = "No Suppression of this namespace holds the present fingerprint: the last one was deleted or expired, or the content changed."
+	default:
+		f.Status.Explained = candorv1alpha1.ExplainedOff
+		return false
+	}
+	return lifecycle.SetCondition(f, s.Clock.Now(), condition)
+}
+
+func suppressed(f *candorv1alpha1.Finding) bool {
+	for _, c := range f.Status.Conditions {
+		if c.Type == candorv1alpha1.ConditionSuppressed {
+			return true
+		}
+	}
+	return false
+}
+
+// retained returns how long an ended Finding is kept yet, and whether it is to be deleted then.
+func (s *FindingSyncer) retained(f *candorv1alpha1.Finding) (time.Duration, bool) {
+	if s.Retention == 0 || verify.Open(f.Status.VerificationOutcome) {
+		return 0, false
+	}
+	return f.Status.Since.Add(s.Retention).Sub(s.Clock.Now()), true
+}
+
+// remove deletes this very Finding as it was read: one that has just come back is not.
+func (s *FindingSyncer) remove(ctx context.Context, f *candorv1alpha1.Finding) error {
+	err := s.Client.Delete(ctx, f, client.Preconditions{UID: &f.UID, ResourceVersion: &f.ResourceVersion})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("deleting the ended Finding %s/%s: %w", f.Namespace, f.Name, err)
+	}
+	return nil
+}
+
+// then says aloud, once the status is stored, what changed in it.
+func (s *FindingSyncer) then(f *candorv1alpha1.Finding, before candorv1alpha1.Outcome, muteChanged bool) func() {
+	return func() {
+		if before != "" && before != f.Status.VerificationOutcome {
+			s.Metrics.transition(f)
+		}
+		if !muteChanged {
+			return
+		}
+		for _, c := range f.Status.Conditions {
+			if c.Type == candorv1alpha1.ConditionSuppressed {
+				lifecycle.Announce(s.Recorder, f, corev1.EventTypeNormal, c.Reason, c.Message)
+			}
+		}
+	}
+}
+
+// conclude puts the outcome into words. The first look at a Finding is no event, since its creation says as much, and
+// neither is a change of what the policies ask for.
+func conclude(f *candorv1alpha1.Finding, own bool, before candorv1alpha1.Outcome) lifecycle.Outcome {
+	now := f.Status.VerificationOutcome
+	o := lifecycle.Outcome{
+		Reason: string(now),
+		Silent: before == "" || now == candorv1alpha1.OutcomeOutOfPolicy || before == candorv1alpha1.OutcomeOutOfPolicy,
+	}
+	source := f.Spec.Source
+	switch now {
+	case candorv1alpha1.OutcomeStillPresent:
+		o.Message = "The last report shows it."
+	case candorv1alpha1.OutcomeRecurred:
+		o.Message = fmt.Sprintf("It came back after it had ended; so far it did so %d times.", f.Status.TimesRecurred)
+	case candorv1alpha1.OutcomeResolved:
+		o.Message = "A later report does not show it any more."
+	case candorv1alpha1.OutcomeWorkloadGone:
+		o.Message = fmt.Sprintf("%s %s does not exist any more.", source.Kind, source.Name)
+	case candorv1alpha1.OutcomeOutOfPolicy:
+		o.Status = metav1.ConditionFalse
+		o.Message = fmt.Sprintf("No SignalPolicy of this namespace asks for the provider %s any more.", source.Provider)
+	default:
+		o.Status = metav1.ConditionFalse
+		o.Message = fmt.Sprintf("There has been no usable %s for longer than the evidence grace: see whether the scanner still scans %s %s.",
+			source.RefKind, source.Kind, source.Name)
+	}
+	if !own {
+		o.Reason, o.Silent = candorv1alpha1.ReasonForeign, true
+		o.Message = fmt.Sprintf("The Finding of this container is named %s; nothing keeps this one up to date. Delete it.", signals.IdentityOf(f).FindingName())
+	}
+	return o
+}
+
+func until(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return " until " + at.UTC().Format(time.RFC3339)
+}
+
+// untilAfter returns the wait until a moment that is to have passed, zero when there is none.
+func untilAfter(at, now time.Time) time.Duration {
+	if at.IsZero() {
+		return 0
+	}
+	return max(at.Sub(now), time.Millisecond)
+}

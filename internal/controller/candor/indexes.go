@@ -1,0 +1,79 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package candor
+
+import (
+	"context"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
+)
+
+// Indexes of the manager's cache.
+const (
+	// indexFingerprint finds Findings and Suppressions by fingerprint.
+	indexFingerprint = "fingerprint"
+	// indexWorkload finds Findings by kind and name of their workload.
+	indexWorkload = "workload"
+	// indexController finds ReplicaSets and Jobs by kind and name of their controller.
+	indexController = "controller"
+)
+
+// intermediates are the kinds between a workload and its pods that reports name in its place.
+var intermediates = map[string]schema.GroupVersionKind{
+	"ReplicaSet": appsv1.SchemeGroupVersion.WithKind("ReplicaSet"),
+	"Job":        batchv1.SchemeGroupVersion.WithKind("Job"),
+}
+
+func objectKey(kind, name string) string { return kind + "/" + name }
+
+// Intermediate returns an empty metadata object of a ReplicaSet or a Job.
+func intermediate(kind string) *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(intermediates[kind])
+	return object
+}
+
+// AddIndexes adds the indexes that the controllers of this package read by.
+func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	add := func(object client.Object, name string, key client.IndexerFunc) error {
+		if err := indexer.IndexField(ctx, object, name, key); err != nil {
+			return fmt.Errorf("indexing %T by %s: %w", object, name, err)
+		}
+		return nil
+	}
+	for kind := range intermediates {
+		if err := add(intermediate(kind), indexController, controllerKey); err != nil {
+			return err
+		}
+	}
+	if err := add(&candorv1alpha1.Finding{}, indexFingerprint, func(o client.Object) []string {
+		return []string{o.(*candorv1alpha1.Finding).Status.Fingerprint}
+	}); err != nil {
+		return err
+	}
+	if err := add(&candorv1alpha1.Finding{}, indexWorkload, func(o client.Object) []string {
+		source := o.(*candorv1alpha1.Finding).Spec.Source
+		return []string{objectKey(source.Kind, source.Name)}
+	}); err != nil {
+		return err
+	}
+	return add(&candorv1alpha1.Suppression{}, indexFingerprint, func(o client.Object) []string {
+		return []string{o.(*candorv1alpha1.Suppression).Spec.Fingerprint}
+	})
+}
+
+func controllerKey(o client.Object) []string {
+	owner := metav1.GetControllerOfNoCopy(o)
+	if owner == nil {
+		return nil
+	}
+	return []string{objectKey(owner.Kind, owner.Name)}
+}

@@ -1,0 +1,262 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package candor
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
+	"github.com/candor-dev/candor/internal/crdgate"
+	"github.com/candor-dev/candor/internal/signals"
+	"github.com/candor-dev/candor/internal/signals/policy"
+	"github.com/candor-dev/candor/internal/signals/verify"
+)
+
+// +kubebuilder:rbac:groups=aquasecurity.github.io,resources=vulnerabilityreports;configauditreports;rbacassessmentreports,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=vulnerabilityreports.aquasecurity.github.io;configauditreports.aquasecurity.github.io;rbacassessmentreports.aquasecurity.github.io,verbs=get;list;watch
+// +kubebuilder:rbac:groups=candor.dev,resources=findings,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=candor.dev,resources=signalpolicies,verbs=get;list;watch
+
+const (
+	// terminatingRecheck is how soon a workload that is being deleted is looked for again.
+	terminatingRecheck = 15 * time.Second
+	// ownerRetry is the first of ownerRetries doubling waits for the ReplicaSet or Job of a report.
+	ownerRetry   = 200 * time.Millisecond
+	ownerRetries = 6
+)
+
+// ReportReconciler turns what all reports say of one identity into the spec of one Finding. It never reads a status.
+type ReportReconciler struct {
+	Client    client.Client
+	Live      client.Reader
+	Providers *Providers
+	Clock     clock.PassiveClock
+	// Grace is how long missing evidence changes nothing.
+	Grace   time.Duration
+	Metrics *Metrics
+
+	mu sync.Mutex
+	// missing is since when each identity has been without evidence. It starts anew with the process, since nothing that
+	// happened before it was seen.
+	missing map[signals.Identity]time.Time
+	// retries counts the waits for the ReplicaSet or Job of a report.
+	retries map[signals.Identity]int
+	queue   workqueue.TypedRateLimitingInterface[signals.Identity]
+}
+
+// Reconcile makes one Finding say what the reports of its identity say. It is one and the same for a report that came, went
+// or changed, a rollout, a changed policy, and a restart.
+func (r *ReportReconciler) Reconcile(ctx context.Context, id signals.Identity) (ctrl.Result, error) {
+	wait, err := r.redirect(ctx, id)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	pass, err := r.gather(ctx, id)
+	if err != nil || pass == nil {
+		return ctrl.Result{RequeueAfter: wait}, err
+	}
+	if observed, evidence, speaks := verify.Decide(pass.look); speaks {
+		err = r.write(ctx, pass, observed, evidence)
+	} else if pass.look.Report != nil {
+		r.Metrics.ingested(id.Provider, resultFiltered)
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: earliest(wait, pass.again)}, nil
+}
+
+// pass is what one look at an identity gathered.
+type pass struct {
+	id      signals.Identity
+	class   signals.Class
+	look    verify.Look
+	finding *candorv1alpha1.Finding
+	// again is when to look again even if nothing happens.
+	again time.Duration
+}
+
+// gather does all the reading. It returns nil when there is nothing to decide, or not yet.
+func (r *ReportReconciler) gather(ctx context.Context, id signals.Identity) (*pass, error) {
+	class, ok := r.Providers.Classes.ByProvider(id.Provider)
+	if !ok {
+		return nil, nil
+	}
+	p := &pass{id: id, class: class, look: verify.Look{Grace: r.Grace}}
+	var err error
+	if p.finding, err = r.finding(ctx, id); err != nil {
+		return nil, err
+	}
+	if p.look.Known = p.finding != nil; p.look.Known {
+		p.look.Current = p.finding.Spec.Observed
+	}
+	var policies candorv1alpha1.SignalPolicyList
+	if err := r.Client.List(ctx, &policies, client.InNamespace(id.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the policies of %s: %w", id.Namespace, err)
+	}
+	if p.look.Ask, p.look.Asked = policy.For(policies.Items, id.Provider); !p.look.Asked {
+		r.found(id)
+		return p, nil
+	}
+	if told, err := r.readReport(ctx, p); err != nil || !told {
+		return nil, err
+	}
+	return p, r.readAbsence(ctx, p)
+}
+
+func (r *ReportReconciler) finding(ctx context.Context, id signals.Identity) (*candorv1alpha1.Finding, error) {
+	var finding candorv1alpha1.Finding
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: id.Namespace, Name: id.FindingName()}, &finding)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("reading the Finding of %s: %w", id, err)
+	}
+	return &finding, nil
+}
+
+// readReport finds the report that speaks for the identity. It returns false while nobody can tell whether there is one.
+func (r *ReportReconciler) readReport(ctx context.Context, p *pass) (bool, error) {
+	reader, serving := r.Providers.Reader(p.id.Provider)
+	if !serving {
+		state, _ := r.Providers.State(p.id.Provider)
+		return state.Phase == crdgate.Absent, nil
+	}
+	report, err := r.fold(ctx, reader, p)
+	p.look.Report = report
+	return true, err
+}
+
+// readAbsence finds out how long evidence has been missing and, when no report is left, whether the workload is.
+func (r *ReportReconciler) readAbsence(ctx context.Context, p *pass) error {
+	if !p.look.Awaiting() {
+		r.found(p.id)
+		return nil
+	}
+	p.look.MissingFor = r.missed(p.id)
+	if p.again = r.Grace - p.look.MissingFor; p.again <= 0 {
+		p.again = r.Grace
+	}
+	if p.look.Report != nil {
+		return nil
+	}
+	there, err := r.owners().exists(ctx, p.id)
+	p.look.OwnerGone = there == gone
+	if there == terminating {
+		p.again = earliest(p.again, terminatingRecheck)
+	}
+	return err
+}
+
+// missed returns how long the identity has been without evidence, counted from the first time that this process saw it so.
+func (r *ReportReconciler) missed(id signals.Identity) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	since, known := r.missing[id]
+	if !known {
+		since = r.Clock.Now()
+		r.missing[id] = since
+	}
+	return r.Clock.Since(since)
+}
+
+func (r *ReportReconciler) found(id signals.Identity) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.missing, id)
+}
+
+// write makes the Finding say what was observed, with as few requests as that takes: none when it says so already.
+func (r *ReportReconciler) write(ctx context.Context, p *pass, observed candorv1alpha1.Observation, evidence signals.Evidence) error {
+	if p.finding == nil {
+		return r.create(ctx, p, evidence)
+	}
+	after := p.finding.DeepCopy()
+	after.Spec.Observed = observed
+	if observed == candorv1alpha1.ObservedPresent {
+		after.Spec = signals.Spec(p.class, p.id, *p.look.Report, evidence)
+		keepMessages(p.finding.Spec.Evidence, after.Spec.Evidence)
+	}
+	metav1.SetMetaDataLabel(&after.ObjectMeta, candorv1alpha1.LabelOutcome, verify.Label(observed))
+	if reflect.DeepEqual(p.finding.Spec, after.Spec) && p.finding.Labels[candorv1alpha1.LabelOutcome] == verify.Label(observed) {
+		r.count(p, resultUnchanged)
+		return nil
+	}
+	// Without a resourceVersion the patch never conflicts with the writer of the status.
+	err := r.Client.Patch(ctx, after, client.MergeFrom(p.finding))
+	if err := client.IgnoreNotFound(err); err != nil {
+		return r.rejected(ctx, p.id, fmt.Errorf("writing the Finding of %s: %w", p.id, err))
+	}
+	r.count(p, resultUpdated)
+	return nil
+}
+
+func (r *ReportReconciler) create(ctx context.Context, p *pass, evidence signals.Evidence) error {
+	err := r.Client.Create(ctx, &candorv1alpha1.Finding{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: p.id.Namespace, Name: p.id.FindingName(),
+			Labels: map[string]string{candorv1alpha1.LabelOutcome: verify.Label(candorv1alpha1.ObservedPresent)},
+		},
+		Spec: signals.Spec(p.class, p.id, *p.look.Report, evidence),
+	})
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return nil
+	}
+	if err != nil {
+		return r.rejected(ctx, p.id, fmt.Errorf("creating the Finding of %s: %w", p.id, err))
+	}
+	r.count(p, resultCreated)
+	return nil
+}
+
+// rejected keeps an object that the API server will never take from being sent again and again; the next change of a report
+// or a policy tries anew.
+func (r *ReportReconciler) rejected(ctx context.Context, id signals.Identity, err error) error {
+	if !apierrors.IsInvalid(err) {
+		return err
+	}
+	logf.FromContext(ctx).Error(err, "The API server refuses this Finding")
+	r.Metrics.dropped(id.Provider, signals.DropRejected)
+	return nil
+}
+
+func (r *ReportReconciler) count(p *pass, result string) {
+	if p.look.Report != nil {
+		r.Metrics.ingested(p.id.Provider, result)
+	}
+}
+
+// keepMessages keeps the wording of checks that are otherwise the same: scanners reword them, which is no news.
+func keepMessages(before, after *candorv1alpha1.Evidence) {
+	if before == nil || before.Digest != after.Digest || len(before.Top) != len(after.Top) {
+		return
+	}
+	for i := range after.Top {
+		shown := after.Top[i]
+		if shown.Message = before.Top[i].Message; shown == before.Top[i] {
+			after.Top[i] = shown
+		}
+	}
+}
+
+// earliest returns the shorter of two waits, where zero is none.
+func earliest(a, b time.Duration) time.Duration {
+	if a == 0 || (b != 0 && b < a) {
+		return b
+	}
+	return a
+}

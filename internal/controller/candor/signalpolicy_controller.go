@@ -1,0 +1,160 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package candor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
+	"github.com/candor-dev/candor/internal/crdgate"
+	"github.com/candor-dev/candor/internal/lifecycle"
+	"github.com/candor-dev/candor/internal/signals"
+	"github.com/candor-dev/candor/internal/signals/policy"
+	"github.com/candor-dev/candor/internal/signals/validation"
+	"github.com/candor-dev/candor/internal/signals/verify"
+)
+
+// +kubebuilder:rbac:groups=candor.dev,resources=signalpolicies/status,verbs=update
+
+// countEvery coalesces the counts of a policy: a burst of changed Findings costs it one write in this time.
+const countEvery = 5 * time.Second
+
+// SignalPolicySyncer says what a policy does: whether its providers are there, and what they found.
+type SignalPolicySyncer struct {
+	Client    client.Client
+	Providers *Providers
+	Clock     clock.PassiveClock
+}
+
+// Settled implements lifecycle.Settler: providers come and go, and Findings change, without a change of the policy.
+func (s *SignalPolicySyncer) Settled(*candorv1alpha1.SignalPolicy) (time.Duration, bool) { return 0, false }
+
+// Sync implements lifecycle.Syncer.
+func (s *SignalPolicySyncer) Sync(ctx context.Context, p *candorv1alpha1.SignalPolicy) (lifecycle.Outcome, error) {
+	if err := s.count(ctx, p); err != nil {
+		return lifecycle.Outcome{}, err
+	}
+	s.showFieldsWithoutEffect(p)
+	look := s.look(p)
+	last := meta.FindStatusCondition(p.Status.Conditions, candorv1alpha1.ConditionReady)
+	if look.undecided && last != nil && last.ObservedGeneration == p.Generation {
+		// A restart finds out within moments; until then what was true stays true, and costs no write.
+		return lifecycle.Outcome{Reason: last.Reason, Message: last.Message, Status: last.Status}, nil
+	}
+	lifecycle.SetCondition(p, s.Clock.Now(), look.available)
+	return look.outcome, nil
+}
+
+func (s *SignalPolicySyncer) count(ctx context.Context, p *candorv1alpha1.SignalPolicy) error {
+	var list candorv1alpha1.FindingList
+	err := s.Client.List(ctx, &list, client.InNamespace(p.Namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	if err != nil {
+		return fmt.Errorf("listing the Findings of %s: %w", p.Namespace, err)
+	}
+	p.Status.Findings, p.Status.Open = 0, 0
+	for i := range list.Items {
+		f := &list.Items[i]
+		if !slices.Contains(p.Spec.Providers, f.Spec.Source.Provider) || signals.RankOf(string(f.Spec.Severity)) < policy.Threshold(p) {
+			continue
+		}
+		p.Status.Findings++
+		if verify.Open(f.Status.VerificationOutcome) && f.Status.Explained != candorv1alpha1.ExplainedMuted {
+			p.Status.Open++
+		}
+	}
+	return nil
+}
+
+func (s *SignalPolicySyncer) showFieldsWithoutEffect(p *candorv1alpha1.SignalPolicy) {
+	names := validation.FieldsWithoutEffect(p)
+	if len(names) == 0 {
+		lifecycle.RemoveCondition(p, candorv1alpha1.ConditionFieldsWithoutEffect)
+		return
+	}
+	lifecycle.SetCondition(p, s.Clock.Now(), metav1.Condition{
+		Type: candorv1alpha1.ConditionFieldsWithoutEffect, Status: metav1.ConditionTrue, Reason: candorv1alpha1.ReasonNoEffect,
+		Message: fmt.Sprintf("Accepted for compatibility, without effect in this version: %s.", strings.Join(names, ", ")),
+	})
+}
+
+// providerLook is what a policy's providers come to.
+type providerLook struct {
+	// undecided means that some provider is still being looked for, and that nothing has gone wrong with it.
+	undecided bool
+	available metav1.Condition
+	outcome   lifecycle.Outcome
+}
+
+// look judges the providers that a policy names. The worst of them gives the reason; the message speaks of all.
+func (s *SignalPolicySyncer) look(p *candorv1alpha1.SignalPolicy) providerLook {
+	var look providerLook
+	unknown, worst := 0, availability{reason: candorv1alpha1.ReasonAvailable, status: metav1.ConditionTrue}
+	var ready, sentences []string
+	for _, provider := range p.Spec.Providers {
+		class, known := s.Providers.Classes.ByProvider(provider)
+		if !known {
+			unknown++
+			ready = append(ready, fmt.Sprintf("No provider named %q exists; known: %s.", provider, strings.Join(s.Providers.Classes.Providers(), ", ")))
+			continue
+		}
+		state, _ := s.Providers.State(provider)
+		a := judge(class, state)
+		look.undecided = look.undecided || a.undecided
+		sentences = append(sentences, a.message)
+		if a.order > worst.order {
+			worst = a
+		}
+	}
+	look.available = metav1.Condition{
+		Type: candorv1alpha1.ConditionProviderAvailable, Status: worst.status, Reason: worst.reason, Message: strings.Join(sentences, " "),
+	}
+	look.outcome = lifecycle.Outcome{Reason: worst.reason, Status: worst.status, Message: strings.Join(append(ready, sentences...), " ")}
+	switch {
+	case unknown > 0:
+		look.outcome.Reason, look.outcome.Status = candorv1alpha1.ReasonUnknownProvider, metav1.ConditionFalse
+	case worst.order == 0:
+		look.outcome.Reason = candorv1alpha1.ReasonActive
+	}
+	if unknown == len(p.Spec.Providers) {
+		look.available.Status, look.available.Reason = metav1.ConditionFalse, candorv1alpha1.ReasonUnknownProvider
+		look.available.Message = strings.Join(ready, " ")
+	}
+	return look
+}
+
+// availability is what one provider comes to; a higher order is worse.
+type availability struct {
+	order           int
+	status          metav1.ConditionStatus
+	reason, message string
+	undecided       bool
+}
+
+func judge(class signals.Class, state crdgate.State) availability {
+	switch {
+	case state.Phase == crdgate.Serving:
+		return availability{status: metav1.ConditionTrue, reason: candorv1alpha1.ReasonAvailable, message: fmt.Sprintf("Watching %s.", class.Kind.Kind)}
+	case state.Phase == crdgate.Absent:
+		return availability{order: 3, status: metav1.ConditionFalse, reason: candorv1alpha1.ReasonProviderUnavailable, message: fmt.Sprintf(
+			"%s CRD not found: %s to enable %s; Candor starts watching by itself.", class.Kind.Kind, class.Install, class.Provider)}
+	case state.Phase == crdgate.Starting && state.Err != nil:
+		return availability{order: 3, status: metav1.ConditionFalse, reason: candorv1alpha1.ReasonProviderUnavailable, message: fmt.Sprintf(
+			"%s cannot be read: %v.", class.Kind.Kind, state.Err)}
+	case state.Err != nil:
+		return availability{order: 2, status: metav1.ConditionUnknown, reason: candorv1alpha1.ReasonProviderUnreachable, message: fmt.Sprintf(
+			"Cannot tell whether %s exists: %v.", class.Kind.Kind, state.Err)}
+	default:
+		return availability{order: 1, status: metav1.ConditionUnknown, reason: candorv1alpha1.ReasonProviderStarting, undecided: true,
+			message: fmt.Sprintf("Reading %s for the first time.", class.Kind.Kind)}
+	}
+}

@@ -1,0 +1,34 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crdgate
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+)
+
+// NewCache returns a cache for one namespaced kind alone. It asks no discovery, which remembers kinds that are gone, and
+// never starts a watch because somebody reads.
+func NewCache(c cluster.Cluster, kind schema.GroupVersionKind, transform toolscache.TransformFunc, failed func(error)) (cache.Cache, error) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(kind, meta.RESTScopeNamespace)
+	made, err := cache.New(c.GetConfig(), cache.Options{
+		Scheme: c.GetScheme(), HTTPClient: c.GetHTTPClient(), Mapper: mapper,
+		ReaderFailOnMissingInformer: true, DefaultTransform: transform,
+		DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) {
+			failed(err)
+			toolscache.DefaultWatchErrorHandler(ctx, r, err)
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("creating a cache for %s: %w", kind, err)
+	}
+	return made, nil
+}

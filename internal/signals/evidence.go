@@ -1,0 +1,91 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package signals
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
+)
+
+const (
+	// topEntries bounds the entries that a Finding shows.
+	topEntries = 25
+	// topBytes bounds their JSON, so that a Finding stays under 16 KiB whatever the report says.
+	topBytes = 9 << 10
+)
+
+// Evidence is the set of entries that the policies ask for.
+type Evidence struct {
+	// Entries are sorted worst first.
+	Entries []Entry
+	// Worst is the highest rank that an entry counts as.
+	Worst Rank
+}
+
+// Digest returns the SHA-256 of the set. Messages are not part of it, nor is anything else that changes between two
+// scans of the same content.
+func (e Evidence) Digest() string {
+	h := sha256.New()
+	for _, entry := range e.Entries {
+		writeFields(h, entry.ID, entry.Package, entry.Installed, entry.Fixed, entry.Rank.String())
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Counts counts the entries by the severity that the scanner gave them.
+func (e Evidence) Counts() candorv1alpha1.SeverityCounts {
+	var n [len(rankNames)]int32
+	for _, entry := range e.Entries {
+		n[entry.Rank]++
+	}
+	return candorv1alpha1.SeverityCounts{Critical: n[Critical], High: n[High], Medium: n[Medium], Low: n[Low], Unknown: n[Unknown]}
+}
+
+// Fixable counts the entries that a released version fixes.
+func (e Evidence) Fixable() int32 {
+	var n int32
+	for _, entry := range e.Entries {
+		if entry.Fixed != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// top returns the worst entries as a Finding shows them. renamed is written for each mention of original in a message.
+func (e Evidence) top(original, renamed string) []candorv1alpha1.Entry {
+	shown := make([]candorv1alpha1.Entry, 0, min(topEntries, len(e.Entries)))
+	size := 0
+	for _, entry := range e.Entries[:min(topEntries, len(e.Entries))] {
+		line := candorv1alpha1.Entry{
+			ID: Cut(entry.ID, 64), Severity: entry.Rank.String(), Package: Cut(entry.Package, 128),
+			Installed: Cut(entry.Installed, 64), Fixed: Cut(entry.Fixed, 64),
+			Message: Cut(strings.ReplaceAll(entry.Message, original, renamed), 256),
+		}
+		text, err := json.Marshal(line)
+		if size += len(text); err != nil || size > topBytes {
+			break
+		}
+		shown = append(shown, line)
+	}
+	return shown
+}
+
+// Cut shortens text to at most limit bytes, at a rune boundary, and marks that it did.
+func Cut(text string, limit int) string {
+	const mark = "…"
+	if len(text) <= limit {
+		return text
+	}
+	end := limit - len(mark)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + mark
+}

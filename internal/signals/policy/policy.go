@@ -1,0 +1,86 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package policy answers which entries of a report the policies of a namespace ask for.
+package policy
+
+import (
+	"slices"
+
+	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
+	"github.com/candor-dev/candor/internal/signals"
+)
+
+// Ask is what all policies of a namespace together ask of one provider.
+type Ask struct {
+	// MinRank is the mildest rank that counts.
+	MinRank signals.Rank
+	// OnlyFixable leaves out vulnerabilities without a fixed version.
+	OnlyFixable bool
+	// Unknown is the rank that unrated entries count as; Unknown leaves them out.
+	Unknown signals.Rank
+}
+
+var unknownRanks = map[candorv1alpha1.UnknownSeverity]signals.Rank{
+	candorv1alpha1.UnknownLow:  signals.Low,
+	candorv1alpha1.UnknownHigh: signals.High,
+}
+
+// For adds up the policies that name the provider: the lowest threshold and the most inclusive filters count. It returns
+// false when none does. A policy that is being deleted asks for nothing.
+func For(policies []candorv1alpha1.SignalPolicy, provider string) (Ask, bool) {
+	ask, asked := Ask{MinRank: signals.Critical, OnlyFixable: true}, false
+	for i := range policies {
+		p := &policies[i]
+		if !p.DeletionTimestamp.IsZero() || !slices.Contains(p.Spec.Providers, provider) {
+			continue
+		}
+		asked = true
+		ask.MinRank = min(ask.MinRank, Threshold(p))
+		ask.OnlyFixable = ask.OnlyFixable && p.Spec.OnlyFixable
+		ask.Unknown = max(ask.Unknown, unknownRanks[p.Spec.UnknownSeverity])
+	}
+	return ask, asked
+}
+
+// Threshold returns the mildest rank that a policy asks for; HIGH when it does not say.
+func Threshold(p *candorv1alpha1.SignalPolicy) signals.Rank {
+	if rank := signals.RankOf(string(p.Spec.MinSeverity)); rank != signals.Unknown {
+		return rank
+	}
+	return signals.High
+}
+
+// Select returns the entries that are asked for.
+func (a Ask) Select(entries []signals.Entry) signals.Evidence {
+	var evidence signals.Evidence
+	for _, entry := range entries {
+		rank := a.rank(entry)
+		if rank < a.MinRank || a.unfixable(entry) {
+			continue
+		}
+		evidence.Entries = append(evidence.Entries, entry)
+		evidence.Worst = max(evidence.Worst, rank)
+	}
+	return evidence
+}
+
+// rank is what an entry counts as.
+func (a Ask) rank(entry signals.Entry) signals.Rank {
+	if entry.Rank == signals.Unknown {
+		return a.Unknown
+	}
+	return entry.Rank
+}
+
+// unfixable speaks of vulnerabilities only: an entry without a package is a check.
+func (a Ask) unfixable(entry signals.Entry) bool {
+	return a.OnlyFixable && entry.Package != "" && entry.Fixed == ""
+}
+
+// ProvesNothing reports whether entries hold nothing but unrated ones that are left out: such a report is no proof that
+// the workload is clean.
+func (a Ask) ProvesNothing(entries []signals.Entry) bool {
+	return a.Unknown == signals.Unknown && len(entries) > 0 &&
+		!slices.ContainsFunc(entries, func(e signals.Entry) bool { return e.Rank != signals.Unknown })
+}

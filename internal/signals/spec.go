@@ -1,0 +1,87 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package signals
+
+import (
+	"fmt"
+	"strings"
+
+	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
+)
+
+// namedIDs is how many of the worst identifiers a summary names.
+const namedIDs = 3
+
+// Spec returns what a Finding of this identity says about evidence in a report.
+func Spec(class Class, id Identity, report Report, evidence Evidence) candorv1alpha1.FindingSpec {
+	refName := report.Name
+	if report.Subject.Kind != id.Kind || report.Subject.Name != id.Name {
+		refName = id.Name
+	}
+	hash := evidence.Digest()
+	return candorv1alpha1.FindingSpec{
+		Source: candorv1alpha1.Source{
+			Provider: id.Provider, Kind: id.Kind, Name: id.Name, Container: id.Container,
+			RefKind: class.Kind.Kind, RefName: refName,
+		},
+		Severity: evidence.Worst.Severity(),
+		Summary:  summary(class.Noun, report.Artifact.Repository, id.Container, evidence, hash),
+		Observed: candorv1alpha1.ObservedPresent,
+		Evidence: &candorv1alpha1.Evidence{
+			Digest: hash, Total: int32(len(evidence.Entries)), Fixable: evidence.Fixable(), BySeverity: evidence.Counts(),
+			Top: evidence.top(report.Subject.Name, id.Name), Artifact: report.Artifact,
+		},
+	}
+}
+
+// summary is a pure function of what the evidence is, so that the fingerprint changes exactly when the evidence does.
+func summary(noun, repository, container string, evidence Evidence, hash string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s", spoken(evidence.Counts(), strings.ToUpper), noun)
+	if repository != "" {
+		fmt.Fprintf(&b, " in %s", Cut(repository, 256))
+	}
+	if container != "" {
+		fmt.Fprintf(&b, " (container %s)", container)
+	}
+	if n := evidence.Fixable(); n > 0 {
+		fmt.Fprintf(&b, ", %d fixable", n)
+	}
+	ids := worstIDs(evidence.Entries)
+	fmt.Fprintf(&b, ": %s", strings.Join(ids, ", "))
+	if more := len(evidence.Entries) - len(ids); more > 0 {
+		fmt.Fprintf(&b, " and %d more", more)
+	}
+	fmt.Fprintf(&b, " [evidence %s]", hash[:16])
+	return b.String()
+}
+
+func worstIDs(entries []Entry) []string {
+	ids := make([]string, 0, namedIDs)
+	for _, entry := range entries[:min(namedIDs, len(entries))] {
+		ids = append(ids, Cut(entry.ID, 64))
+	}
+	return ids
+}
+
+// Brief returns the counts of a Finding's evidence for a listing, such as "2 critical, 3 high".
+func Brief(evidence *candorv1alpha1.Evidence) string {
+	if evidence == nil {
+		return ""
+	}
+	return spoken(evidence.BySeverity, strings.ToLower)
+}
+
+func spoken(counts candorv1alpha1.SeverityCounts, style func(string) string) string {
+	var parts []string
+	for _, level := range []struct {
+		rank  Rank
+		count int32
+	}{{Critical, counts.Critical}, {High, counts.High}, {Medium, counts.Medium}, {Low, counts.Low}, {Unknown, counts.Unknown}} {
+		if level.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", level.count, style(level.rank.String())))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,69 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"time"
+
+	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
+	"github.com/candor-dev/candor/internal/signals"
+	"github.com/candor-dev/candor/internal/signals/policy"
+)
+
+// Look is everything that one look at an identity gathered.
+type Look struct {
+	// Asked is whether any policy asks for the provider, and Ask what they ask for.
+	Asked bool
+	Ask   policy.Ask
+	// Report is the report that speaks for the identity now; nil when there is none that can be used.
+	Report *signals.Report
+	// Known is whether there is a Finding, and Current what it says was last observed.
+	Known   bool
+	Current candorv1alpha1.Observation
+	// OwnerGone is whether the workload was looked for and not found.
+	OwnerGone bool
+	// MissingFor is how long there has been no evidence, and Grace how long that changes nothing.
+	MissingFor, Grace time.Duration
+}
+
+// Decide returns what a Finding should say was observed, with the evidence for Present. It returns false when there is
+// nothing to say: no Finding is wanted, or the one there is stays as it is.
+func Decide(l Look) (candorv1alpha1.Observation, signals.Evidence, bool) {
+	if !l.Asked {
+		return candorv1alpha1.ObservedExcluded, signals.Evidence{}, l.Known
+	}
+	if !l.Silent() {
+		if evidence := l.Ask.Select(l.Report.Entries); len(evidence.Entries) > 0 {
+			return candorv1alpha1.ObservedPresent, evidence, true
+		}
+		return candorv1alpha1.ObservedCleared, signals.Evidence{}, l.Known && l.Current != candorv1alpha1.ObservedOwnerGone
+	}
+	observed, speaks := l.missed()
+	return observed, signals.Evidence{}, speaks
+}
+
+// Silent reports whether there is no evidence either way: no usable report, or one that proves nothing.
+func (l Look) Silent() bool {
+	return l.Report == nil || l.Ask.ProvesNothing(l.Report.Entries)
+}
+
+// Awaiting reports whether a Finding stands on evidence that has gone missing. Only then does the grace run, and only
+// then is it worth looking for the workload. A proven end needs no evidence any more.
+func (l Look) Awaiting() bool {
+	proven := l.Current == candorv1alpha1.ObservedCleared || l.Current == candorv1alpha1.ObservedOwnerGone
+	return l.Asked && l.Known && l.Silent() && !proven
+}
+
+func (l Look) missed() (candorv1alpha1.Observation, bool) {
+	switch {
+	case !l.Awaiting():
+		return "", false
+	case l.OwnerGone:
+		return candorv1alpha1.ObservedOwnerGone, true
+	case l.MissingFor >= l.Grace:
+		return candorv1alpha1.ObservedMissing, true
+	default:
+		return "", false
+	}
+}

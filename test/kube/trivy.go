@@ -1,0 +1,127 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	crdPoll    = 20 * time.Millisecond
+	crdTimeout = 30 * time.Second
+	trivyCRDs  = "testdata/trivy-crds"
+)
+
+//go:embed testdata/trivy-crds/*.yaml
+var trivyFiles embed.FS
+
+// InstallTrivyCRDs creates CRDs of Trivy Operator, by plural name ("vulnerabilityreports"), or all three without a name, and
+// returns when they are established.
+func (c *Cluster) InstallTrivyCRDs(ctx context.Context, names ...string) error {
+	return c.eachTrivyCRD(names, func(crd *unstructured.Unstructured) error {
+		if err := c.apply(ctx, crd); err != nil {
+			return err
+		}
+		return c.waitForCRD(ctx, crd, "become established", established)
+	})
+}
+
+// RemoveTrivyCRDs deletes them with all their objects and returns when they are gone.
+func (c *Cluster) RemoveTrivyCRDs(ctx context.Context, names ...string) error {
+	return c.eachTrivyCRD(names, func(crd *unstructured.Unstructured) error {
+		if err := c.Client.Delete(ctx, crd); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		return c.waitForCRD(ctx, crd, "go away", func(found *unstructured.Unstructured) bool { return found == nil })
+	})
+}
+
+func (c *Cluster) eachTrivyCRD(names []string, do func(*unstructured.Unstructured) error) error {
+	known, err := trivyNames()
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		names = known
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("no CRD of Trivy %q; known: %s", name, strings.Join(known, ", "))
+		}
+		crd, err := trivyCRD(name)
+		if err != nil {
+			return err
+		}
+		if err := do(crd); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func trivyNames() ([]string, error) {
+	entries, err := trivyFiles.ReadDir(trivyCRDs)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, strings.TrimSuffix(entry.Name(), ".yaml"))
+	}
+	return names, nil
+}
+
+func trivyCRD(name string) (*unstructured.Unstructured, error) {
+	content, err := trivyFiles.ReadFile(path.Join(trivyCRDs, name+".yaml"))
+	if err != nil {
+		return nil, err
+	}
+	objects, err := parseObjects(content)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(objects) != 1 {
+		return nil, fmt.Errorf("%s has %d objects, want 1", name, len(objects))
+	}
+	return objects[0], nil
+}
+
+// waitForCRD polls until is holds; is gets nil when there is no such CRD.
+func (c *Cluster) waitForCRD(ctx context.Context, crd *unstructured.Unstructured, what string, is func(*unstructured.Unstructured) bool) error {
+	err := wait.PollUntilContextTimeout(ctx, crdPoll, crdTimeout, true, func(ctx context.Context) (bool, error) {
+		found := &unstructured.Unstructured{}
+		found.SetGroupVersionKind(crd.GroupVersionKind())
+		err := c.Client.Get(ctx, client.ObjectKeyFromObject(crd), found)
+		if apierrors.IsNotFound(err) {
+			return is(nil), nil
+		}
+		return err == nil && is(found), err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for CRD %s to %s: %w", crd.GetName(), what, err)
+	}
+	return nil
+}
+
+func established(crd *unstructured.Unstructured) bool {
+	if crd == nil || crd.GetDeletionTimestamp() != nil {
+		return false
+	}
+	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(each any) bool {
+		condition, ok := each.(map[string]any)
+		return ok && condition["type"] == "Established" && condition["status"] == "True"
+	})
+}
