@@ -21,15 +21,13 @@ tool = $(TOOLS)/$1-$(call tool_version,$1)/$1
 CONTROLLER_GEN := $(call tool,controller-gen)
 KUSTOMIZE := $(call tool,kustomize)
 GOLANGCI_LINT := $(call tool,golangci-lint)
-OPERATOR_SDK := $(call tool,operator-sdk)
 GOVULNCHECK := $(call tool,govulncheck)
-CRD_REF_DOCS := $(call tool,crd-ref-docs)
 
 # Built as dependencies, the tools cannot read their own version from the build.
 SDK_VERSION := github.com/operator-framework/operator-sdk/internal/version
 LDFLAGS_controller-gen = -X sigs.k8s.io/controller-tools/pkg/version.version=$(call tool_version,$(@F))
 LDFLAGS_golangci-lint = -X main.version=$(call tool_version,$(@F))
-LDFLAGS_operator-sdk = $(foreach v,Version ImageVersion,-X $(SDK_VERSION).$v=$(call tool_version,$(@F)))
+LDFLAGS_operator-sdk = $(foreach v,Version GitVersion ImageVersion,-X $(SDK_VERSION).$v=$(call tool_version,$(@F)))
 
 render = $(KUSTOMIZE) build config/$1 | sed 's|image: $(IMAGE):.*|image: $(IMG)|'
 control_plane = KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$(go run -C test/controlplane . | tail -n 1)}; export KUBEBUILDER_ASSETS

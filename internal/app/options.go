@@ -210,5 +210,6 @@ func Flags(visit func(*flag.Flag)) {
 	fs := flag.NewFlagSet("candor", flag.ContinueOnError)
 	var options Options
 	options.addFlags(fs)
+	config.RegisterFlags(fs)
 	fs.VisitAll(visit)
 }

@@ -205,4 +205,3 @@ func serveSignalPolicies(b *building) error {
 func serveSuppressions(b *building) error {
 	return candorwebhook.SetupSuppressionWebhook(b.mgr, b.parts.Clock)
 }
-

@@ -127,7 +127,9 @@ func (g *Gate) Start(ctx context.Context) error {
 
 // definitions watches the one definition and calls poked on each change.
 func (g *Gate) definitions(poked func(any)) toolscache.SharedIndexInformer {
-	only := func(o *metav1.ListOptions) { o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, g.CRD).String() }
+	only := func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, g.CRD).String()
+	}
 	resource := apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 	informer := metadatainformer.NewFilteredMetadataInformer(g.Metadata, resource, metav1.NamespaceAll, 0, toolscache.Indexers{}, only).Informer()
 	_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{

@@ -16,8 +16,8 @@ import (
 const (
 	// topEntries bounds the entries that a Finding shows.
 	topEntries = 25
-	// topBytes bounds their JSON, so that a Finding stays under 16 KiB whatever the report says.
-	topBytes = 9 << 10
+	// specBytes bounds the JSON of a spec, so that a Finding stays under 16 KiB whatever the report says.
+	specBytes = 11 << 10
 )
 
 // Evidence is the set of entries that the policies ask for.
@@ -58,10 +58,11 @@ func (e Evidence) Fixable() int32 {
 	return n
 }
 
-// top returns the worst entries as a Finding shows them. renamed is written for each mention of original in a message.
-func (e Evidence) top(original, renamed string) []candorv1alpha1.Entry {
+// top returns the worst entries as a Finding shows them, in room bytes of JSON. renamed is written for each mention of
+// original in a message.
+func (e Evidence) top(original, renamed string, room int) []candorv1alpha1.Entry {
 	shown := make([]candorv1alpha1.Entry, 0, min(topEntries, len(e.Entries)))
-	size := 0
+	room -= len(`,"top":[]`)
 	for _, entry := range e.Entries[:min(topEntries, len(e.Entries))] {
 		line := candorv1alpha1.Entry{
 			ID: Cut(entry.ID, 64), Severity: entry.Rank.String(), Package: Cut(entry.Package, 128),
@@ -69,7 +70,7 @@ func (e Evidence) top(original, renamed string) []candorv1alpha1.Entry {
 			Message: Cut(strings.ReplaceAll(entry.Message, original, renamed), 256),
 		}
 		text, err := json.Marshal(line)
-		if size += len(text); err != nil || size > topBytes {
+		if room -= len(text) + len(","); err != nil || room < 0 {
 			break
 		}
 		shown = append(shown, line)

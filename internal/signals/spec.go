@@ -4,6 +4,7 @@
 package signals
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -20,7 +21,7 @@ func Spec(class Class, id Identity, report Report, evidence Evidence) candorv1al
 		refName = id.Name
 	}
 	hash := evidence.Digest()
-	return candorv1alpha1.FindingSpec{
+	spec := candorv1alpha1.FindingSpec{
 		Source: candorv1alpha1.Source{
 			Provider: id.Provider, Kind: id.Kind, Name: id.Name, Container: id.Container,
 			RefKind: class.Kind.Kind, RefName: refName,
@@ -30,9 +31,17 @@ func Spec(class Class, id Identity, report Report, evidence Evidence) candorv1al
 		Observed: candorv1alpha1.ObservedPresent,
 		Evidence: &candorv1alpha1.Evidence{
 			Digest: hash, Total: int32(len(evidence.Entries)), Fixable: evidence.Fixable(), BySeverity: evidence.Counts(),
-			Top: evidence.top(report.Subject.Name, id.Name), Artifact: report.Artifact,
+			Artifact: report.Artifact,
 		},
 	}
+	spec.Evidence.Top = evidence.top(report.Subject.Name, id.Name, specBytes-jsonBytes(spec))
+	return spec
+}
+
+// jsonBytes returns what a spec takes as JSON, which escapes some characters with six bytes.
+func jsonBytes(spec candorv1alpha1.FindingSpec) int {
+	text, _ := json.Marshal(spec)
+	return len(text)
 }
 
 // summary is a pure function of what the evidence is, so that the fingerprint changes exactly when the evidence does.

@@ -29,7 +29,7 @@ func build(ctx context.Context, p pins, dir string, m *meter) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(module) //nolint:errcheck // two small files
+	defer os.RemoveAll(module)
 	m.start()
 	defer m.end()
 

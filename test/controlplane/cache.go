@@ -68,7 +68,7 @@ func (c cache) fill(dir string, build func(dir string) error) error {
 	if err != nil {
 		return fmt.Errorf("making the folder for the binaries: %w", err)
 	}
-	defer os.RemoveAll(work) //nolint:errcheck // renamed away, or worth only its disk space
+	defer os.RemoveAll(work)
 	if err := build(work); err != nil {
 		return err
 	}
@@ -87,10 +87,10 @@ func (c cache) seal(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // others may run the binaries
+	if err := os.Chmod(dir, 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, manifest), []byte(content), 0o644) //nolint:gosec // as above
+	return os.WriteFile(filepath.Join(dir, manifest), []byte(content), 0o644)
 }
 
 func (c cache) whole(dir string) bool {

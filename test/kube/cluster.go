@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,6 +32,7 @@ import (
 const (
 	assetsVariable = "KUBEBUILDER_ASSETS"
 	fieldOwner     = client.FieldOwner("candor-test")
+	patience       = 90 * time.Second // envtest's own 10 and 20 s are short for a machine that also compiles
 )
 
 // Options say what Start installs.
@@ -67,11 +69,14 @@ func Start(opts Options) (*Cluster, error) {
 		opts.CRDs = []string{filepath.Join(root, "config", "crd", "bases")}
 	}
 	env := &envtest.Environment{
-		Scheme:                opts.Scheme,
-		CRDDirectoryPaths:     opts.CRDs,
-		ErrorIfCRDPathMissing: true,
-		BinaryAssetsDirectory: assets,
-		UseExistingCluster:    new(false), // an environment variable must not lead tests to somebody's cluster
+		Scheme:                   opts.Scheme,
+		CRDDirectoryPaths:        opts.CRDs,
+		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: patience},
+		ErrorIfCRDPathMissing:    true,
+		BinaryAssetsDirectory:    assets,
+		ControlPlaneStartTimeout: patience,
+		ControlPlaneStopTimeout:  patience,
+		UseExistingCluster:       new(false), // an environment variable must not lead tests to somebody's cluster
 	}
 	env.ControlPlane.GetAPIServer().Configure().Set("authorization-mode", "RBAC")
 	c := &Cluster{root: root, env: env}

@@ -30,22 +30,32 @@ func TestRequestIsNamedAsRBACNamesIt(t *testing.T) {
 		"watch":             {"GET", findings + "?watch=true", "", finding("watch", "findings", "")},
 		"watch in a number": {"GET", findings + "?watch=1", "", finding("watch", "findings", "")},
 		"create":            {"POST", findings, web, finding("create", "findings", "web")},
-		"create of a name to be made": {"POST", findings, `{"metadata":{"generateName":"web-"}}`,
-			finding("create", "findings", "web-*")},
+		"create of a name to be made": {
+			"POST", findings, `{"metadata":{"generateName":"web-"}}`,
+			finding("create", "findings", "web-*"),
+		},
 		"create of something else": {"POST", findings, "\x00protobuf", finding("create", "findings", "")},
 		"update":                   {"PUT", findings + "/web", web, finding("update", "findings", "web")},
 		"update of a status":       {"PUT", findings + "/web/status", web, finding("update", "findings/status", "web")},
 		"patch":                    {"PATCH", findings + "/web", web, finding("patch", "findings", "web")},
 		"delete":                   {"DELETE", findings + "/web", "", finding("delete", "findings", "web")},
 		"delete of all":            {"DELETE", findings, "", finding("deletecollection", "findings", "")},
-		"list in all namespaces": {"GET", "/apis/candor.dev/v1alpha1/findings", "",
-			Request{Verb: "list", Group: "candor.dev", Resource: "findings"}},
-		"a core resource": {"PATCH", "/api/v1/namespaces/team-a/events/e", "",
-			Request{Verb: "patch", Resource: "events", Namespace: "team-a", Name: "e"}},
-		"a namespace": {"GET", "/api/v1/namespaces/team-a", "",
-			Request{Verb: "get", Resource: "namespaces", Name: "team-a"}},
-		"a namespace's subresource": {"PUT", "/api/v1/namespaces/team-a/finalize", "",
-			Request{Verb: "update", Resource: "namespaces/finalize", Name: "team-a"}},
+		"list in all namespaces": {
+			"GET", "/apis/candor.dev/v1alpha1/findings", "",
+			Request{Verb: "list", Group: "candor.dev", Resource: "findings"},
+		},
+		"a core resource": {
+			"PATCH", "/api/v1/namespaces/team-a/events/e", "",
+			Request{Verb: "patch", Resource: "events", Namespace: "team-a", Name: "e"},
+		},
+		"a namespace": {
+			"GET", "/api/v1/namespaces/team-a", "",
+			Request{Verb: "get", Resource: "namespaces", Name: "team-a"},
+		},
+		"a namespace's subresource": {
+			"PUT", "/api/v1/namespaces/team-a/finalize", "",
+			Request{Verb: "update", Resource: "namespaces/finalize", Name: "team-a"},
+		},
 		"discovery": {"GET", "/apis/candor.dev/v1alpha1", "", Request{Verb: "get", Resource: "/apis/candor.dev/v1alpha1"}},
 		"root":      {"GET", "/", "", Request{Verb: "get", Resource: "/"}},
 	} {
@@ -129,7 +139,7 @@ func TestCounterCountsARequestThatGetsNoAnswer(t *testing.T) {
 	counter := NewCounter()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, "https://server"+findings+"/web", nil)
 	g.Expect(err).NotTo(HaveOccurred())
-	_, err = counter.Wrap(brokenTransport{}).RoundTrip(req) //nolint:bodyclose // there is none
+	_, err = counter.Wrap(brokenTransport{}).RoundTrip(req)
 	g.Expect(err).To(MatchError(http.ErrHandlerTimeout))
 	g.Expect(counter.Requests()).To(ConsistOf(HaveField("Status", 0)))
 }

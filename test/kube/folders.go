@@ -53,14 +53,14 @@ func moduleRoot() (string, error) {
 
 // moduleName is empty where there is no go.mod: the checkout has modules inside the module.
 func moduleName(path string) (string, error) {
-	file, err := os.Open(path) //nolint:gosec // a go.mod above the working directory
+	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	defer file.Close() //nolint:errcheck // read only
+	defer file.Close()
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		if name, found := strings.CutPrefix(lines.Text(), "module "); found {
 			return strings.TrimSpace(name), nil

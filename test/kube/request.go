@@ -97,7 +97,7 @@ func postedName(req *http.Request) string {
 	if err != nil {
 		return ""
 	}
-	defer body.Close() //nolint:errcheck // a reader over memory
+	defer body.Close()
 	var object struct {
 		Metadata struct {
 			Name         string `json:"name"`

@@ -20,8 +20,7 @@ import (
 )
 
 const (
-	rightsPoll    = 20 * time.Millisecond
-	rightsTimeout = 30 * time.Second
+	rightsPoll = 20 * time.Millisecond
 )
 
 // waitForRights asks, as the manager, for one right of each bound role: a role and its binding become known as a whole.
@@ -37,7 +36,7 @@ func waitForRights(ctx context.Context, manager *rest.Config, r rights) error {
 	for _, sample := range samples {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &sample}}
 		var last error
-		err := wait.PollUntilContextTimeout(ctx, rightsPoll, rightsTimeout, true, func(ctx context.Context) (bool, error) {
+		err := wait.PollUntilContextTimeout(ctx, rightsPoll, patience, true, func(ctx context.Context) (bool, error) {
 			answer, err := clients.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 			last = err // a young API server may still lack the role that lets everybody ask
 			return err == nil && answer.Status.Allowed, nil

@@ -19,9 +19,8 @@ import (
 )
 
 const (
-	crdPoll    = 20 * time.Millisecond
-	crdTimeout = 30 * time.Second
-	trivyCRDs  = "testdata/trivy-crds"
+	crdPoll   = 20 * time.Millisecond
+	trivyCRDs = "testdata/trivy-crds"
 )
 
 //go:embed testdata/trivy-crds/*.yaml
@@ -100,7 +99,7 @@ func trivyCRD(name string) (*unstructured.Unstructured, error) {
 
 // waitForCRD polls until is holds; is gets nil when there is no such CRD.
 func (c *Cluster) waitForCRD(ctx context.Context, crd *unstructured.Unstructured, what string, is func(*unstructured.Unstructured) bool) error {
-	err := wait.PollUntilContextTimeout(ctx, crdPoll, crdTimeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, crdPoll, patience, true, func(ctx context.Context) (bool, error) {
 		found := &unstructured.Unstructured{}
 		found.SetGroupVersionKind(crd.GroupVersionKind())
 		err := c.Client.Get(ctx, client.ObjectKeyFromObject(crd), found)

@@ -17,7 +17,7 @@ func (c *Cluster) InstallWebhooks(ctx context.Context, manifestPath string) (cer
 	if err := ctx.Err(); err != nil {
 		return "", "", 0, err
 	}
-	options := &envtest.WebhookInstallOptions{Paths: []string{manifestPath}}
+	options := &envtest.WebhookInstallOptions{Paths: []string{manifestPath}, MaxTime: patience}
 	c.webhooks = append(c.webhooks, options)
 	if err := options.Install(c.Config); err != nil {
 		return "", "", 0, fmt.Errorf("installing the webhooks of %s: %w", manifestPath, err)

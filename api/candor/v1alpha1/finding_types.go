@@ -57,7 +57,7 @@ const (
 const LabelOutcome = "candor.dev/outcome"
 
 // Source is where a Finding comes from. Provider, kind, name and container are its identity and never change.
-// +kubebuilder:validation:XValidation:rule="self.provider == oldSelf.provider && self.kind == oldSelf.kind && self.name == oldSelf.name && (has(self.container) ? self.container : '') == (has(oldSelf.container) ? oldSelf.container : '')",message="the identity of a Finding (provider, kind, name, container) never changes: create another Finding instead"
+// +kubebuilder:validation:XValidation:rule="self.provider == oldSelf.provider && self.kind == oldSelf.kind && self.name == oldSelf.name && has(self.container) == has(oldSelf.container) && (!has(self.container) || self.container == oldSelf.container)",message="the identity of a Finding (provider, kind, name, container) never changes: create another Finding instead"
 type Source struct {
 	// provider is the name by which a SignalPolicy asks for this source.
 	// +required

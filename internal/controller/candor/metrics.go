@@ -63,9 +63,13 @@ func (m *Metrics) SetProviderUp(provider string, up bool) {
 	m.providerUp.WithLabelValues(provider).Set(value)
 }
 
-func (m *Metrics) ingested(provider, result string) { m.reportsIngested.WithLabelValues(provider, result).Inc() }
+func (m *Metrics) ingested(provider, result string) {
+	m.reportsIngested.WithLabelValues(provider, result).Inc()
+}
 
-func (m *Metrics) dropped(provider, reason string) { m.reportsDropped.WithLabelValues(provider, reason).Inc() }
+func (m *Metrics) dropped(provider, reason string) {
+	m.reportsDropped.WithLabelValues(provider, reason).Inc()
+}
 
 func (m *Metrics) transition(f *candorv1alpha1.Finding) {
 	m.transitions.WithLabelValues(string(f.Status.VerificationOutcome), string(f.Spec.Severity)).Inc()
@@ -73,14 +77,14 @@ func (m *Metrics) transition(f *candorv1alpha1.Finding) {
 
 // findingsCollector counts what is in the cache, so that the numbers are right after a restart and cannot drift.
 type findingsCollector struct {
-	reader               client.Reader
+	reader                client.Reader
 	byOutcome, suppressed *prometheus.Desc
 }
 
 func newFindingsCollector(reader client.Reader) *findingsCollector {
 	return &findingsCollector{
-		reader:    reader,
-		byOutcome: prometheus.NewDesc("candor_findings", "Findings that are not muted, by severity and outcome.", []string{"severity", "outcome"}, nil),
+		reader:     reader,
+		byOutcome:  prometheus.NewDesc("candor_findings", "Findings that are not muted, by severity and outcome.", []string{"severity", "outcome"}, nil),
 		suppressed: prometheus.NewDesc("candor_findings_suppressed", "Findings that a Suppression mutes.", nil, nil),
 	}
 }

@@ -10,10 +10,9 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,7 +54,9 @@ type ReportReconciler struct {
 	missing map[signals.Identity]time.Time
 	// retries counts the waits for the ReplicaSet or Job of a report.
 	retries map[signals.Identity]int
-	queue   workqueue.TypedRateLimitingInterface[signals.Identity]
+	// queue is set when started is closed.
+	queue   identityQueue
+	started chan struct{}
 }
 
 // Reconcile makes one Finding say what the reports of its identity say. It is one and the same for a report that came, went

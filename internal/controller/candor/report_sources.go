@@ -37,11 +37,11 @@ type identityQueue = workqueue.TypedRateLimitingInterface[signals.Identity]
 // SetupWithManager registers the controller. Reports are no source of its own: each gate feeds them in while their kind
 // exists. wake takes identities from outside, whose timers run on a clock of their own.
 func (r *ReportReconciler) SetupWithManager(mgr manager.Manager, options controller.TypedOptions[signals.Identity], wake <-chan event.TypedGenericEvent[signals.Identity]) error {
+	r.started = make(chan struct{})
 	r.missing, r.retries = map[signals.Identity]time.Time{}, map[signals.Identity]int{}
 	ready := source.TypedFunc[signals.Identity](func(_ context.Context, queue identityQueue) error {
-		r.mu.Lock()
-		defer r.mu.Unlock()
 		r.queue = queue
+		close(r.started)
 		return nil
 	})
 	options.LogConstructor = func(id *signals.Identity) logr.Logger {
@@ -65,12 +65,16 @@ func (r *ReportReconciler) SetupWithManager(mgr manager.Manager, options control
 		}))
 	for _, kind := range slices.Sorted(maps.Keys(intermediates)) {
 		b = b.WatchesRawSource(source.TypedKind(mgr.GetCache(), intermediate(kind), onEach(r.ofIntermediate(kind)), predicate.TypedFuncs[*metav1.PartialObjectMetadata]{
-			UpdateFunc: func(e event.TypedUpdateEvent[*metav1.PartialObjectMetadata]) bool { return ownershipChanged(e.ObjectOld, e.ObjectNew) },
+			UpdateFunc: func(e event.TypedUpdateEvent[*metav1.PartialObjectMetadata]) bool {
+				return ownershipChanged(e.ObjectOld, e.ObjectNew)
+			},
 		}))
 	}
 	if wake != nil {
 		b = b.WatchesRawSource(source.TypedChannel(wake, handler.TypedFuncs[signals.Identity, signals.Identity]{
-			GenericFunc: func(_ context.Context, e event.TypedGenericEvent[signals.Identity], queue identityQueue) { queue.Add(e.Object) },
+			GenericFunc: func(_ context.Context, e event.TypedGenericEvent[signals.Identity], queue identityQueue) {
+				queue.Add(e.Object)
+			},
 		}))
 	}
 	if err := b.Complete(r); err != nil {
@@ -90,9 +94,9 @@ func (r *ReportReconciler) Feed(ctx context.Context, class signals.Class, c cach
 	if err != nil {
 		return fmt.Errorf("indexing %s: %w", class.Kind.Kind, err)
 	}
-	queue := r.startedQueue()
-	if queue == nil {
-		return errors.New("the report controller has not started")
+	queue, err := r.startedQueue(ctx)
+	if err != nil {
+		return err
 	}
 	handle := handler.TypedFuncs[*unstructured.Unstructured, signals.Identity]{
 		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*unstructured.Unstructured], q identityQueue) {
@@ -112,19 +116,32 @@ func (r *ReportReconciler) Feed(ctx context.Context, class signals.Class, c cach
 	return nil
 }
 
-// ProviderChanged looks again at every Finding of a provider whose reports can now be told to be there or not.
+// ProviderChanged looks again at every Finding and every report of a provider whose reports can now be told to be there or
+// not: reports arrive while they are still being read for the first time, and until then they speak for nobody.
 func (r *ReportReconciler) ProviderChanged(ctx context.Context, provider string, state crdgate.State) {
-	queue := r.startedQueue()
-	if queue == nil || (state.Phase != crdgate.Serving && state.Phase != crdgate.Absent) {
+	if state.Phase != crdgate.Serving && state.Phase != crdgate.Absent {
 		return
 	}
-	r.enqueueFindings(ctx, queue, func(id signals.Identity) bool { return id.Provider == provider })
+	queue, err := r.startedQueue(ctx)
+	if err != nil {
+		return
+	}
+	class, _ := r.Providers.Classes.ByProvider(provider)
+	for _, id := range r.identitiesOf(ctx, signals.Classes{class}, &client.ListOptions{}, &client.ListOptions{}) {
+		if id.Provider == provider {
+			queue.Add(id)
+		}
+	}
 }
 
-func (r *ReportReconciler) startedQueue() identityQueue {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.queue
+// startedQueue waits until the controller has a queue.
+func (r *ReportReconciler) startedQueue(ctx context.Context) (identityQueue, error) {
+	select {
+	case <-r.started:
+		return r.queue, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for the report controller: %w", ctx.Err())
+	}
 }
 
 // arrived counts a report that cannot be used, and enqueues what it speaks of all the same: what it said before no longer
@@ -171,7 +188,7 @@ func (r *ReportReconciler) ofFinding(_ context.Context, f *candorv1alpha1.Findin
 
 // ofPolicy returns every identity of a policy's namespace: a changed policy may ask for more or for less.
 func (r *ReportReconciler) ofPolicy(ctx context.Context, p *candorv1alpha1.SignalPolicy) []signals.Identity {
-	ids := r.identitiesOf(ctx, client.InNamespace(p.Namespace), client.InNamespace(p.Namespace))
+	ids := r.identitiesOf(ctx, r.Providers.Classes, client.InNamespace(p.Namespace), client.InNamespace(p.Namespace))
 	return ids
 }
 
@@ -183,7 +200,7 @@ func (r *ReportReconciler) ofIntermediate(kind string) func(context.Context, *me
 		if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
 			workload = objectKey(owner.Kind, owner.Name)
 		}
-		return r.identitiesOf(ctx,
+		return r.identitiesOf(ctx, r.Providers.Classes,
 			listOptions{client.InNamespace(object.Namespace), client.MatchingFields{indexResource: objectKey(kind, object.Name)}},
 			listOptions{client.InNamespace(object.Namespace), client.MatchingFields{indexWorkload: workload}})
 	}
@@ -198,10 +215,10 @@ func (o listOptions) ApplyToList(to *client.ListOptions) {
 	}
 }
 
-// identitiesOf returns the identities of the chosen reports and Findings, each once.
-func (r *ReportReconciler) identitiesOf(ctx context.Context, ofReports, ofFindings client.ListOption) []signals.Identity {
+// identitiesOf returns the identities of the chosen reports of some classes, and of the chosen Findings, each once.
+func (r *ReportReconciler) identitiesOf(ctx context.Context, classes signals.Classes, ofReports, ofFindings client.ListOption) []signals.Identity {
 	ids := map[signals.Identity]struct{}{}
-	for _, class := range r.Providers.Classes {
+	for _, class := range classes {
 		reader, serving := r.Providers.Reader(class.Provider)
 		if !serving {
 			continue
@@ -230,21 +247,6 @@ func (r *ReportReconciler) identitiesOf(ctx context.Context, ofReports, ofFindin
 		}
 	}
 	return slices.Collect(maps.Keys(ids))
-}
-
-func (r *ReportReconciler) enqueueFindings(ctx context.Context, queue identityQueue, wanted func(signals.Identity) bool) {
-	var findings candorv1alpha1.FindingList
-	if err := r.Client.List(ctx, &findings, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
-		logf.FromContext(ctx).Error(err, "Cannot list Findings")
-		return
-	}
-	for i := range findings.Items {
-		for _, id := range r.ofFinding(ctx, &findings.Items[i]) {
-			if wanted(id) {
-				queue.Add(id)
-			}
-		}
-	}
 }
 
 // ownershipChanged tells the few changes of a ReplicaSet or Job that matter here from its many status writes.

@@ -103,7 +103,9 @@ func requests(ctx context.Context, c client.Client, list client.ObjectList, opti
 		return nil
 	}
 	var all []reconcile.Request
-	add := func(o client.Object) { all = append(all, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)}) }
+	add := func(o client.Object) {
+		all = append(all, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
+	}
 	switch l := list.(type) {
 	case *candorv1alpha1.FindingList:
 		for i := range l.Items {

@@ -37,7 +37,9 @@ type SignalPolicySyncer struct {
 }
 
 // Settled implements lifecycle.Settler: providers come and go, and Findings change, without a change of the policy.
-func (s *SignalPolicySyncer) Settled(*candorv1alpha1.SignalPolicy) (time.Duration, bool) { return 0, false }
+func (s *SignalPolicySyncer) Settled(*candorv1alpha1.SignalPolicy) (time.Duration, bool) {
+	return 0, false
+}
 
 // Sync implements lifecycle.Syncer.
 func (s *SignalPolicySyncer) Sync(ctx context.Context, p *candorv1alpha1.SignalPolicy) (lifecycle.Outcome, error) {

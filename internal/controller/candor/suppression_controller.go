@@ -26,7 +26,9 @@ type SuppressionSyncer struct {
 }
 
 // Settled implements lifecycle.Settler: what it mutes changes with the Findings and with time.
-func (s *SuppressionSyncer) Settled(*candorv1alpha1.Suppression) (time.Duration, bool) { return 0, false }
+func (s *SuppressionSyncer) Settled(*candorv1alpha1.Suppression) (time.Duration, bool) {
+	return 0, false
+}
 
 // Sync implements lifecycle.Syncer.
 func (s *SuppressionSyncer) Sync(ctx context.Context, sup *candorv1alpha1.Suppression) (lifecycle.Outcome, error) {

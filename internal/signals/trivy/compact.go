@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -124,14 +125,18 @@ func pack(entries []signals.Entry) string {
 	return b.String()
 }
 
-// unpack is the inverse of pack. The strings it returns share the memory of lines.
-func unpack(lines string) []signals.Entry {
+// unpack is the inverse of pack; false for what pack did not write. The strings it returns share the memory of lines.
+func unpack(lines string) ([]signals.Entry, bool) {
 	entries := make([]signals.Entry, 0, strings.Count(lines, "\n"))
 	for line := range strings.Lines(lines) {
 		f := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 6)
+		rank, err := strconv.Atoi(f[0])
+		if err != nil || len(f) != 6 || rank < int(signals.Unknown) || rank > int(signals.Critical) {
+			return nil, false
+		}
 		entries = append(entries, signals.Entry{
-			Rank: signals.Rank(f[0][0] - '0'), ID: f[1], Package: f[2], Installed: f[3], Fixed: f[4], Message: f[5],
+			Rank: signals.Rank(rank), ID: f[1], Package: f[2], Installed: f[3], Fixed: f[4], Message: f[5],
 		})
 	}
-	return entries
+	return entries, true
 }

@@ -43,6 +43,11 @@ func (c compacter) translate(object *unstructured.Unstructured) (signals.Report,
 	if problem := text(keyProblem); problem != "" {
 		return report, &signals.Drop{Reason: signals.DropMalformed, Detail: problem}
 	}
+	lines, kept := body[keyLines].(string)
+	entries, packed := unpack(lines)
+	if !kept || !packed {
+		return report, &signals.Drop{Reason: signals.DropMalformed, Detail: "the field " + compactKey + " is not what is kept of a report"}
+	}
 	if updated, err := time.Parse(time.RFC3339, text(keyUpdated)); err == nil {
 		report.Updated = updated
 	}
@@ -50,7 +55,7 @@ func (c compacter) translate(object *unstructured.Unstructured) (signals.Report,
 		Registry: signals.Cut(text(keyRegistry), 256), Repository: signals.Cut(text(keyRepo), 256),
 		Tag: signals.Cut(text(keyTag), 128), Digest: signals.Cut(text(keyDigest), 160),
 	}
-	report.Entries = unpack(text(keyLines))
+	report.Entries = entries
 	return report, nil
 }
 

@@ -79,4 +79,3 @@ func Suppression(s *candorv1alpha1.Suppression, now time.Time) []string {
 	}
 	return warnings
 }
-

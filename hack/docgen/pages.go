@@ -1,0 +1,210 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/candor-dev/candor/internal/app"
+)
+
+const (
+	rightsFile = "hack/docgen/rights.yaml"
+	eventsFile = "hack/docgen/events.yaml"
+)
+
+func flagsPage() (string, error) {
+	t := table{{"Flag", "Environment variable", "Default", "Meaning"}}
+	app.Flags(func(f *flag.Flag) {
+		t = append(t, []string{code("--" + f.Name), code(app.EnvName(f.Name)), code(f.DefValue), f.Usage})
+	})
+	return `Each flag has an environment variable that means the same. The flag wins where both are set. Durations are written
+as in 90s, 2h or 720h. A wrong flag or variable ends the manager with exit code 2 before it does anything.
+
+` + t.String(), nil
+}
+
+func providersPage() (string, error) {
+	t := table{{"Provider", "Kind of the reports", "CustomResourceDefinition", "What it lists", "To have such reports"}}
+	for _, c := range app.Classes() {
+		t = append(t, []string{code(c.Provider), c.Kind.Kind + " of " + c.Kind.GroupVersion().String(), code(c.CRD), c.Noun, c.Install})
+	}
+	return "The names that `spec.providers` of a SignalPolicy may use, and what each of them reads.\n\n" + t.String(), nil
+}
+
+func rbacPage() (string, error) {
+	body, purposes := "What the ServiceAccount of the manager may do, and what for. It has no right on any Secret.\n", explanations{}
+	if err := read(rightsFile, &purposes); err != nil {
+		return "", err
+	}
+	for _, file := range []string{"role", "leader_election_role", "metrics_auth_role"} {
+		var role rbacv1.ClusterRole // a Role has the same rules
+		if err := read("config/rbac/"+file+".yaml", &role); err != nil {
+			return "", err
+		}
+		t := table{{"API group", "Resource", "Only these", "Verbs", "For what"}}
+		for _, rule := range role.Rules {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					verbs := strings.Join(rule.Verbs, ",")
+					t = append(t, []string{group, code(resource), strings.Join(rule.ResourceNames, ", "), verbs, purposes.take(group + "/" + resource + " " + verbs)})
+				}
+			}
+		}
+		body += fmt.Sprintf("\n## %s %s\n\n%s", role.Kind, role.Name, t)
+	}
+	return body, purposes.problem(rightsFile)
+}
+
+func apiPage() (string, error) {
+	files, err := filepath.Glob("config/crd/bases/*.yaml")
+	body := "What `kubectl explain` says, on one page. `[]` stands for each item of a list.\n"
+	for _, file := range files {
+		var crd struct {
+			Spec struct {
+				Group, Scope string
+				Names        struct {
+					Kind, Plural string
+					ShortNames   []string
+				}
+				Versions []struct {
+					Name   string
+					Schema struct{ OpenAPIV3Schema schema }
+				}
+			}
+		}
+		if err := read(file, &crd); err != nil {
+			return "", err
+		}
+		names, version := crd.Spec.Names, crd.Spec.Versions[0]
+		root := version.Schema.OpenAPIV3Schema
+		t := root.fields(table{{"Field", "Type", "Default", "Bounds", "Meaning"}}, "", "spec", "status")
+		body += fmt.Sprintf("\n## %s\n\n%s\n\n`%s/%s`, scope %s, `kubectl get %s` or `%s`.\n\n%s", names.Kind, flat(root.text("description")),
+			crd.Spec.Group, version.Name, crd.Spec.Scope, names.Plural, strings.Join(names.ShortNames, "`, `"), t)
+	}
+	return body, err
+}
+
+// schema is one of OpenAPI.
+type schema map[string]any
+
+func (s schema) text(key string) string { value, _ := s[key].(string); return value }
+
+func (s schema) sub(key string) schema { value, _ := s[key].(map[string]any); return value }
+
+// fields adds the properties of s, or only some, and theirs.
+func (s schema) fields(t table, path string, only ...string) table {
+	properties := s.sub("properties")
+	if len(only) == 0 {
+		only = slices.Sorted(maps.Keys(properties))
+	}
+	for _, name := range only {
+		property, kind := properties.sub(name), properties.sub(name).text("type")
+		limits := property.bounds("")
+		if required, _ := s["required"].([]any); slices.Contains(required, any(name)) {
+			limits = append([]string{"required"}, limits...)
+		}
+		inner, below := property, path+name+"."
+		if kind == "array" {
+			inner, below = property.sub("items"), path+name+"[]."
+			kind, limits = "array of "+inner.text("type"), append(limits, inner.bounds("each ")...)
+		}
+		byDefault := ""
+		if value, ok := property["default"]; ok {
+			byDefault = fmt.Sprint(value)
+		}
+		t = append(t, []string{code(path + name), kind, code(byDefault), strings.Join(limits, ", "), property.text("description")})
+		if name != "conditions" {
+			t = inner.fields(t, below)
+		}
+	}
+	return t
+}
+
+func (s schema) bounds(prefix string) []string {
+	var all []string
+	for _, key := range []string{"enum", "format", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"} {
+		if value, ok := s[key]; ok && value != "int32" && value != "int64" {
+			all = append(all, prefix+key+" "+strings.Trim(fmt.Sprint(value), "[]"))
+		}
+	}
+	rules, _ := s["x-kubernetes-validations"].([]any)
+	for _, rule := range rules {
+		all = append(all, schema(rule.(map[string]any)).text("message"))
+	}
+	return all
+}
+
+func conditionsPage() (string, error) {
+	all, err := constants("api/candor/v1alpha1/conditions.go")
+	if err != nil {
+		return "", err
+	}
+	body, group, events := "A condition's `reason` is one of the words below; its `message` says it in a sentence.\n", "", explanations{}
+	if err := read(eventsFile, &events); err != nil {
+		return "", err
+	}
+	var t table
+	for i, c := range all {
+		if c.group != group {
+			title, more, _ := strings.Cut(c.group, ". ")
+			body += strings.TrimRight("\n## "+strings.TrimSuffix(title, ".")+"\n\n"+more, "\n") + "\n\n"
+			group, t = c.group, table{{"Name", "Meaning", "Event"}}
+		}
+		event := ""
+		if strings.HasPrefix(c.name, "Reason") {
+			event = events.take(c.value)
+		}
+		t = append(t, []string{code(c.value), c.meaning, event})
+		if i == len(all)-1 || all[i+1].group != group {
+			body += t.String()
+		}
+	}
+	return body + "\n## Events\n\nThe reason of an event is that of the condition, and its note is the condition's message. An event is recorded when the\n" +
+		"status or the reason of a condition changes. A Finding's first outcome has no event, and neither has a change to or from\nOutOfPolicy.\n", events.problem(eventsFile)
+}
+
+// constant is one with a doc comment of its own.
+type constant struct{ group, name, value, meaning string }
+
+// constants reads the text constants of a file. One that is converted from another, such as string(OutcomeStale), has the
+// value that its own name ends in.
+func constants(path string) ([]constant, error) {
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+	if err != nil {
+		return nil, err
+	}
+	var all []constant
+	for _, declaration := range file.Decls {
+		block, ok := declaration.(*ast.GenDecl)
+		if !ok || block.Tok != token.CONST {
+			continue
+		}
+		for _, spec := range block.Specs {
+			s := spec.(*ast.ValueSpec)
+			c := constant{name: s.Names[0].Name, group: flat(block.Doc.Text()), meaning: flat(s.Doc.Text())}
+			if !block.Lparen.IsValid() {
+				c.group, c.meaning = "Other reasons", c.group
+			}
+			c.value = strings.TrimPrefix(c.name, "Reason")
+			if literal, ok := s.Values[0].(*ast.BasicLit); ok {
+				c.value = strings.Trim(literal.Value, `"`)
+			}
+			_, c.meaning, _ = strings.Cut(c.meaning, " ")
+			c.meaning = strings.ToUpper(c.meaning[:1]) + c.meaning[1:]
+			all = append(all, c)
+		}
+	}
+	return all, nil
+}

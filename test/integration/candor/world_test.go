@@ -1,0 +1,228 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package candor
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
+	"github.com/candor-dev/candor/internal/app"
+	"github.com/candor-dev/candor/internal/signals"
+	"github.com/candor-dev/candor/test/kube"
+)
+
+// world is one namespace and one manager that a spec has to itself. Time stands still unless the spec steps it.
+type world struct {
+	namespace string
+	clock     *clocktesting.FakeClock
+	options   app.Options
+	counter   *kube.Counter
+	registry  *prometheus.Registry
+
+	wakeReports      chan event.TypedGenericEvent[signals.Identity]
+	wakeFindings     chan event.GenericEvent
+	wakeSuppressions chan event.GenericEvent
+	stopped          chan error
+	cancel           context.CancelFunc
+	// forbidden is how many log lines said "forbidden" before the spec.
+	forbidden int
+	// lacksRights says that the spec takes rights away, so that such lines are right.
+	lacksRights bool
+
+	// meddle stands between the manager and the API server; nil for nothing.
+	meddle func(http.RoundTripper) http.RoundTripper
+	// backlog is what a manager that was stopped at work left in the metrics of its queues.
+	backlog float64
+	// fences counts the moves of the fence.
+	fences int
+}
+
+var worlds int
+
+// newWorld makes a namespace; the manager does not run yet.
+func newWorld(ctx context.Context) *world {
+	GinkgoHelper()
+	worlds++
+	w := &world{
+		namespace: fmt.Sprintf("team-%d", worlds), clock: clocktesting.NewFakeClock(time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)),
+		options: app.DefaultOptions(), counter: kube.NewCounter(),
+	}
+	w.options.HealthProbeBindAddress = "0"
+	w.forbidden = len(forbidden.Lines())
+	Expect(cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		w.stop()
+		w.clear(ctx)
+		w.fence().clear(ctx)
+		if !w.lacksRights {
+			Expect(forbidden.Lines()[w.forbidden:]).To(BeEmpty(), "the manager lacks a right")
+		}
+	})
+	return w
+}
+
+// clear deletes what the spec made, since nothing here finishes the deletion of a namespace.
+func (w *world) clear(ctx context.Context) {
+	GinkgoHelper()
+	in := client.InNamespace(w.namespace)
+	for _, o := range []client.Object{&candorv1alpha1.Finding{}, &candorv1alpha1.SignalPolicy{}, &candorv1alpha1.Suppression{}, &appsv1.ReplicaSet{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}} {
+		Expect(cluster.Client.DeleteAllOf(ctx, o, in)).To(Succeed())
+	}
+	for _, kind := range []string{"VulnerabilityReport", "ConfigAuditReport", "RbacAssessmentReport"} {
+		o := &unstructured.Unstructured{}
+		o.SetGroupVersionKind(schema.GroupVersionKind{Group: "aquasecurity.github.io", Version: "v1alpha1", Kind: kind})
+		if err := cluster.Client.DeleteAllOf(ctx, o, in); err != nil {
+			Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
+		}
+	}
+}
+
+// start runs the manager as its ServiceAccount.
+func (w *world) start(ctx context.Context) {
+	GinkgoHelper()
+	config, err := cluster.ManagerConfig(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	config.Wrap(w.counter.Wrap)
+	if w.meddle != nil {
+		config.Wrap(w.meddle)
+	}
+	w.backlog = busy()
+	w.registry = prometheus.NewRegistry()
+	w.wakeReports = make(chan event.TypedGenericEvent[signals.Identity])
+	w.wakeFindings, w.wakeSuppressions = make(chan event.GenericEvent), make(chan event.GenericEvent)
+	running, cancel := context.WithCancel(context.Background())
+	mgr, err := app.New(running, config, w.options, app.Parts{
+		Clock: w.clock, Registry: w.registry, Several: true,
+		WakeReports: w.wakeReports, WakeFindings: w.wakeFindings, WakeSuppressions: w.wakeSuppressions,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	w.cancel, w.stopped = cancel, make(chan error, 1)
+	go func() { w.stopped <- mgr.Start(running) }()
+}
+
+// stop ends the manager and waits for it.
+func (w *world) stop() {
+	GinkgoHelper()
+	if w.cancel == nil {
+		return
+	}
+	w.cancel()
+	w.cancel = nil
+	Expect(<-w.stopped).To(Succeed())
+}
+
+// restart runs another manager in place of the first, which remembers nothing.
+func (w *world) restart(ctx context.Context) {
+	GinkgoHelper()
+	w.stop()
+	w.start(ctx)
+	w.serving()
+}
+
+// serving waits until the reports of the providers are being watched.
+func (w *world) serving(providers ...string) {
+	GinkgoHelper()
+	if len(providers) == 0 {
+		providers = []string{"trivy", "trivy/config", "trivy/rbac"}
+	}
+	for _, p := range providers {
+		Eventually(w.metric("candor_provider_up", "provider", p)).Should(Equal(1.0), p)
+	}
+}
+
+// metric returns a function that reads a metric; labels are name, value, name, value.
+func (w *world) metric(name string, labels ...string) func() float64 {
+	return func() float64 {
+		families, err := w.registry.Gather()
+		if err != nil {
+			return -1
+		}
+		sum := 0.0
+		for _, family := range families {
+			if family.GetName() != name {
+				continue
+			}
+			for _, m := range family.GetMetric() {
+				have := map[string]string{}
+				for _, l := range m.GetLabel() {
+					have[l.GetName()] = l.GetValue()
+				}
+				match := true
+				for i := 0; i < len(labels); i += 2 {
+					match = match && have[labels[i]] == labels[i+1]
+				}
+				if match {
+					sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+				}
+			}
+		}
+		return sum
+	}
+}
+
+// apply creates an object, or makes the one there is like it.
+func (w *world) apply(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	for _, o := range objects {
+		desired := o.DeepCopyObject().(client.Object)
+		err := cluster.Client.Create(ctx, o)
+		if apierrors.IsAlreadyExists(err) {
+			there := o.DeepCopyObject().(client.Object)
+			Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(o), there)).To(Succeed())
+			desired.SetResourceVersion(there.GetResourceVersion())
+			err = cluster.Client.Update(ctx, desired)
+		}
+		Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+// finding returns a function that reads the Finding of an identity, nil when there is none.
+func (w *world) finding(ctx context.Context, provider, kind, name, container string) func() *candorv1alpha1.Finding {
+	id := signals.Identity{Provider: provider, Namespace: w.namespace, Kind: kind, Name: name, Container: container}
+	return func() *candorv1alpha1.Finding {
+		var f candorv1alpha1.Finding
+		err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: id.FindingName()}, &f)
+		if err != nil {
+			return nil
+		}
+		return &f
+	}
+}
+
+// findings returns every Finding of the namespace.
+func (w *world) findings(ctx context.Context) []candorv1alpha1.Finding {
+	GinkgoHelper()
+	var list candorv1alpha1.FindingList
+	Expect(cluster.Client.List(ctx, &list, client.InNamespace(w.namespace))).To(Succeed())
+	return list.Items
+}
+
+// writes counts what the manager wrote, but for events and leases.
+func (w *world) writes() kube.Counts { return w.counter.Writes().Without("events", "leases") }
+
+// outcome reads the outcome of a Finding, empty when there is none.
+func outcome(f func() *candorv1alpha1.Finding) func() candorv1alpha1.Outcome {
+	return func() candorv1alpha1.Outcome {
+		if found := f(); found != nil {
+			return found.Status.VerificationOutcome
+		}
+		return ""
+	}
+}
