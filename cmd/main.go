@@ -33,6 +33,7 @@ func main() {
 		ctrl.Log.Error(err, "Candor stopped")
 		os.Exit(1)
 	}
-	// Controllers and webhooks are registered by the table in internal/app/setups.go:
+	// What the SDK's commands insert here belongs in internal/app: scheme.go and the table in setups.go.
+	// +kubebuilder:scaffold:scheme
 	// +kubebuilder:scaffold:builder
 }

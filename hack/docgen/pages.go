@@ -38,7 +38,7 @@ as in 90s, 2h or 720h. A wrong flag or variable ends the manager with exit code 
 func providersPage() (string, error) {
 	t := table{{"Provider", "Kind of the reports", "CustomResourceDefinition", "What it lists", "To have such reports"}}
 	for _, c := range app.Classes() {
-		t = append(t, []string{code(c.Provider), c.Kind.Kind + " of " + c.Kind.GroupVersion().String(), code(c.CRD), c.Noun, c.Install})
+		t = append(t, []string{code(c.Provider), c.Kind.Kind + " of " + c.Kind.GroupVersion().String(), code(c.CRD), c.Many, c.Install})
 	}
 	return "The names that `spec.providers` of a SignalPolicy may use, and what each of them reads.\n\n" + t.String(), nil
 }

@@ -10,7 +10,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
-	// +kubebuilder:scaffold:imports
 )
 
 // NewScheme returns a scheme of every typed kind that the manager reads or writes.
@@ -19,6 +18,5 @@ func NewScheme() *runtime.Scheme {
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
 	utilruntime.Must(candorv1alpha1.AddToScheme(scheme))
-	// +kubebuilder:scaffold:scheme
 	return scheme
 }

@@ -22,8 +22,8 @@ type Class struct {
 	CRD string
 	// Install says what a person installs to have such reports.
 	Install string
-	// Noun says what an entry is, in the plural.
-	Noun string
+	// One and Many say what an entry is, in the singular and in the plural.
+	One, Many string
 	// Compact cuts a report down to what Translate needs, to be kept in memory. It accepts its own output.
 	Compact func(object any) (any, error)
 	// Translate reads a compacted report. Its error is a *Drop.

@@ -19,7 +19,7 @@ const whyAnyoneCares = "identical content must never ask for another enrichment:
 
 var vulnerabilities = Class{
 	Provider: "trivy", Kind: schema.GroupVersionKind{Group: "aquasecurity.github.io", Version: "v1alpha1", Kind: "VulnerabilityReport"},
-	Noun: "vulnerabilities",
+	One: "vulnerability", Many: "vulnerabilities",
 }
 
 func criticalSignal() Signal {

@@ -27,7 +27,7 @@ func Spec(class Class, id Identity, report Report, evidence Evidence) candorv1al
 			RefKind: class.Kind.Kind, RefName: refName,
 		},
 		Severity: evidence.Worst.Severity(),
-		Summary:  summary(class.Noun, report.Artifact.Repository, id.Container, evidence, hash),
+		Summary:  summary(class, report.Artifact.Repository, id.Container, evidence, hash),
 		Observed: candorv1alpha1.ObservedPresent,
 		Evidence: &candorv1alpha1.Evidence{
 			Digest: hash, Total: int32(len(evidence.Entries)), Fixable: evidence.Fixable(), BySeverity: evidence.Counts(),
@@ -45,8 +45,12 @@ func jsonBytes(spec candorv1alpha1.FindingSpec) int {
 }
 
 // summary is a pure function of what the evidence is, so that the fingerprint changes exactly when the evidence does.
-func summary(noun, repository, container string, evidence Evidence, hash string) string {
+func summary(class Class, repository, container string, evidence Evidence, hash string) string {
 	var b strings.Builder
+	noun := class.Many
+	if len(evidence.Entries) == 1 {
+		noun = class.One
+	}
 	fmt.Fprintf(&b, "%s %s", spoken(evidence.Counts(), strings.ToUpper), noun)
 	if repository != "" {
 		fmt.Fprintf(&b, " in %s", Cut(repository, 256))
@@ -57,19 +61,24 @@ func summary(noun, repository, container string, evidence Evidence, hash string)
 	if n := evidence.Fixable(); n > 0 {
 		fmt.Fprintf(&b, ", %d fixable", n)
 	}
-	ids := worstIDs(evidence.Entries)
-	fmt.Fprintf(&b, ": %s", strings.Join(ids, ", "))
-	if more := len(evidence.Entries) - len(ids); more > 0 {
+	ids := distinctIDs(evidence.Entries)
+	fmt.Fprintf(&b, ": %s", strings.Join(ids[:min(namedIDs, len(ids))], ", "))
+	if more := len(ids) - namedIDs; more > 0 {
 		fmt.Fprintf(&b, " and %d more", more)
 	}
 	fmt.Fprintf(&b, " [evidence %s]", hash[:16])
 	return b.String()
 }
 
-func worstIDs(entries []Entry) []string {
-	ids := make([]string, 0, namedIDs)
-	for _, entry := range entries[:min(namedIDs, len(entries))] {
-		ids = append(ids, Cut(entry.ID, 64))
+// distinctIDs returns the identifiers of entries, worst first and each once: one vulnerability may be in several packages.
+func distinctIDs(entries []Entry) []string {
+	var ids []string
+	seen := map[string]bool{}
+	for _, entry := range entries {
+		if !seen[entry.ID] {
+			seen[entry.ID] = true
+			ids = append(ids, Cut(entry.ID, 64))
+		}
 	}
 	return ids
 }

@@ -15,7 +15,7 @@ import (
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 )
 
-var failedChecks = Class{Provider: "trivy/config", Kind: schema.GroupVersionKind{Kind: "ConfigAuditReport"}, Noun: "failed checks"}
+var failedChecks = Class{Provider: "trivy/config", Kind: schema.GroupVersionKind{Kind: "ConfigAuditReport"}, One: "failed check", Many: "failed checks"}
 
 func TestSummarySaysInOneLineWhatWasSeen(t *testing.T) {
 	fixable := func(rank Rank, id string) Entry {
@@ -30,12 +30,16 @@ func TestSummarySaysInOneLineWhatWasSeen(t *testing.T) {
 	}{
 		"one vulnerability": {
 			vulnerabilities, "library/nginx", "nginx", []Entry{fixable(Critical, "CVE-2026-1")},
-			"1 CRITICAL vulnerabilities in library/nginx (container nginx), 1 fixable: CVE-2026-1 [evidence abb8cc6e6c48822c]",
+			"1 CRITICAL vulnerability in library/nginx (container nginx), 1 fixable: CVE-2026-1 [evidence abb8cc6e6c48822c]",
 		},
 		"every severity, and more than it names": {
 			vulnerabilities, "library/nginx", "nginx",
 			[]Entry{fixable(Critical, "CVE-1"), unfixable(High, "CVE-2"), unfixable(Medium, "CVE-3"), fixable(Low, "CVE-4"), unfixable(Unknown, "CVE-5")},
 			"1 CRITICAL, 1 HIGH, 1 MEDIUM, 1 LOW, 1 UNKNOWN vulnerabilities in library/nginx (container nginx), 2 fixable: CVE-1, CVE-2, CVE-3 and 2 more [evidence b30a79f0ea7047fd]",
+		},
+		"one vulnerability in two packages is named once": {
+			vulnerabilities, "library/nginx", "", []Entry{{Rank: High, ID: "CVE-1", Package: "curl"}, {Rank: High, ID: "CVE-1", Package: "libcurl"}},
+			"2 HIGH vulnerabilities in library/nginx: CVE-1 [evidence 20e7403891359f0b]",
 		},
 		"no fix, no repository and no container": {
 			vulnerabilities, "", "", []Entry{unfixable(High, "CVE-1"), unfixable(High, "CVE-2")},
@@ -64,7 +68,7 @@ func TestSpecSaysWhatWasSeen(t *testing.T) {
 			Provider: "trivy", Kind: "Deployment", Name: "web", Container: "nginx", RefKind: "VulnerabilityReport", RefName: "web",
 		},
 		Severity: candorv1alpha1.SeverityHigh,
-		Summary:  "1 HIGH vulnerabilities in library/nginx (container nginx), 1 fixable: CVE-2026-1 [evidence " + evidence.Digest()[:16] + "]",
+		Summary:  "1 HIGH vulnerability in library/nginx (container nginx), 1 fixable: CVE-2026-1 [evidence " + evidence.Digest()[:16] + "]",
 		Observed: candorv1alpha1.ObservedPresent,
 		Evidence: &candorv1alpha1.Evidence{
 			Digest: evidence.Digest(), Total: 1, Fixable: 1, BySeverity: candorv1alpha1.SeverityCounts{High: 1}, Artifact: artifact,

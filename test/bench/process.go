@@ -99,7 +99,7 @@ func (p *process) await(ctx context.Context, prefix string, want float64) error 
 		case <-tick.C:
 		}
 		if err := p.command.Process.Signal(syscall.Signal(0)); err != nil {
-			return errors.New("Candor ended; see its log")
+			return errors.New("the manager ended; see its log")
 		}
 	}
 }

@@ -134,8 +134,10 @@ func (b *bench) bareStatuses(ctx context.Context) error {
 		f.Status = candorv1alpha1.FindingStatus{
 			Resource: "Deployment/" + workload(i), Brief: signals.Brief(f.Spec.Evidence), SeverityRank: 4, Fingerprint: signals.Fingerprint(signals.Of(f)),
 			Explained: candorv1alpha1.ExplainedOff, VerificationOutcome: candorv1alpha1.OutcomeStillPresent, Since: now, FirstSeen: now, LastSeen: now,
-			Conditions: candorv1alpha1.Conditions{{Type: candorv1alpha1.ConditionVerified, Status: metav1.ConditionTrue,
-				Reason: candorv1alpha1.ReasonStillPresent, Message: "The last report shows it.", LastTransitionTime: now}},
+			Conditions: candorv1alpha1.Conditions{{
+				Type: candorv1alpha1.ConditionVerified, Status: metav1.ConditionTrue,
+				Reason: candorv1alpha1.ReasonStillPresent, Message: "The last report shows it.", LastTransitionTime: now,
+			}},
 		}
 		return b.cluster.Client.Status().Update(ctx, f)
 	})

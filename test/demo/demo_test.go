@@ -16,8 +16,8 @@ import (
 // TestWalk keeps the promises that the demo makes to whoever watches it. Statuses of policies are not among the numbers: how
 // many writes a burst of changes coalesces to depends on how fast the machine is.
 func TestWalk(t *testing.T) {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Skip("KUBEBUILDER_ASSETS is not set: make test sets it")
+	if os.Getenv(assetsVariable) == "" {
+		t.Skip(assetsVariable + " is not set: make test sets it")
 	}
 	g := NewWithT(t)
 	temporary := t.TempDir()
@@ -40,8 +40,10 @@ func TestWalk(t *testing.T) {
 		{"fix", []string{"1 Resolved"}, kube.Counts{"patch findings": 1, "update findings/status": 1}, 0},
 		{"mute", []string{"1 muted"}, kube.Counts{"update findings/status": 1, "update suppressions/status": 1}, 0},
 		{
-			"escalation", []string{"1 now CRITICAL, unmuted"},
-			kube.Counts{"patch findings": 1, "update findings/status": 1, "update suppressions/status": 1}, 1,
+			"escalation",
+			[]string{"1 now CRITICAL, unmuted"},
+			kube.Counts{"patch findings": 1, "update findings/status": 1, "update suppressions/status": 1},
+			1,
 		},
 	} {
 		got := results[i]

@@ -32,9 +32,10 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var o options
-	flag.BoolVar(&o.controlplaneOnly, "controlplane-only", false, "Serve an API server with the CRDs of Candor and Trivy Operator, without the manager, until Ctrl-C.")
-	flag.BoolVar(&o.once, "once", false, "End by itself instead of waiting for Ctrl-C. So it does when standard input is no terminal, unless -controlplane-only is set.")
-	flag.Parse()
+	flags := flag.NewFlagSet("demo", flag.ExitOnError) // the default one has flags of packages that are imported
+	flags.BoolVar(&o.controlplaneOnly, "controlplane-only", false, "Serve an API server with the CRDs of Candor and Trivy Operator, without the manager, until Ctrl-C.")
+	flags.BoolVar(&o.once, "once", false, "End by itself instead of waiting for Ctrl-C. Without a terminal the walk does so anyway.")
+	_ = flags.Parse(os.Args[1:]) // ends the process where there is a mistake
 	_, err := run(ctx, o, newScreen(os.Stdout))
 	if interrupted := ctx.Err() != nil; interrupted && (err == nil || errors.Is(err, context.Canceled)) {
 		fmt.Println("\nStopped. Nothing of it is left.")
@@ -78,9 +79,12 @@ func run(ctx context.Context, o options, screen *screen) (results []result, err 
 
 // startCluster starts an API server that knows the kinds of Candor and of Trivy Operator, and grants the manager's rights.
 func startCluster(ctx context.Context) (*kube.Cluster, error) {
+	if os.Getenv(assetsVariable) == "" {
+		return nil, fmt.Errorf("%s is not set: run make demo or make controlplane, which build etcd and kube-apiserver once and find them", assetsVariable)
+	}
 	cluster, err := kube.Start(kube.Options{Scheme: app.NewScheme()})
 	if err != nil {
-		return nil, fmt.Errorf("%w\nmake demo and make controlplane build and find what is needed by themselves", err)
+		return nil, err
 	}
 	if err := cluster.InstallTrivyCRDs(ctx); err != nil {
 		return nil, errors.Join(err, cluster.Stop())
@@ -102,6 +106,9 @@ func isTerminal(file *os.File) bool {
 }
 
 func newScreen(out *os.File) *screen { return &screen{out: out, color: isTerminal(out)} }
+
+// assetsVariable names the folder of etcd and kube-apiserver.
+const assetsVariable = "KUBEBUILDER_ASSETS"
 
 // titleWidth is where the numbers begin.
 const titleWidth = 58

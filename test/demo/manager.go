@@ -56,7 +56,7 @@ func startManager(ctx context.Context, cluster *kube.Cluster, home string) (*man
 	o := app.DefaultOptions()
 	o.HealthProbeBindAddress = "0" // no port that another program may have
 	running, cancel := context.WithCancel(ctx)
-	mgr, err := app.New(running, config, o, app.Parts{})
+	mgr, err := app.New(running, config, o, app.Parts{Several: true}) // go test -count runs one after the other
 	if err != nil {
 		cancel()
 		return nil, err

@@ -104,7 +104,11 @@ func (d *demo) describe(ctx context.Context, path string) error {
 	spec, status, evidence := f.Spec, f.Status, f.Spec.Evidence
 	out := tabwriter.NewWriter(d.screen.out, 0, 0, 2, ' ', 0)
 	field := func(name, format string, args ...any) {
-		fmt.Fprintf(out, "%s:\t%s\n", name, fmt.Sprintf(format, args...))
+		name += ":"
+		for _, line := range wrap(fmt.Sprintf(format, args...)) {
+			fmt.Fprintf(out, "%s\t%s\n", name, line)
+			name = ""
+		}
 	}
 	field("What", "%s", spec.Summary)
 	field("Severity", "%s (%s, of which %d can be fixed)", spec.Severity, status.Brief, evidence.Fixable)

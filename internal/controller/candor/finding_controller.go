@@ -28,6 +28,9 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
+// shownReason bounds the bytes of a Suppression's reason that a Finding shows, which stays under 16 KiB whatever people write.
+const shownReason = 256
+
 // FindingSyncer says what a Finding means. It alone writes the status of Findings, and reads nothing but the Finding and the
 // Suppressions beside it.
 type FindingSyncer struct {
@@ -82,7 +85,7 @@ func (s *FindingSyncer) verify(f *candorv1alpha1.Finding, own bool) {
 		observed = candorv1alpha1.ObservedMissing
 	}
 	next := verify.Next(verify.State{Outcome: st.VerificationOutcome, Former: st.FormerOutcome, Recurred: st.TimesRecurred}, observed)
-	if next.Outcome != st.VerificationOutcome {
+	if next.Outcome != st.VerificationOutcome || st.Since.IsZero() {
 		st.Since = now
 	}
 	st.VerificationOutcome, st.FormerOutcome, st.TimesRecurred = next.Outcome, next.Former, next.Recurred
@@ -107,7 +110,7 @@ func (s *FindingSyncer) show(f *candorv1alpha1.Finding, mute suppression.Mute) b
 	case mute.By != nil:
 		f.Status.Explained = candorv1alpha1.ExplainedMuted
 		condition.Status, condition.Reason = metav1.ConditionTrue, candorv1alpha1.ReasonMuted
-		condition.Message = fmt.Sprintf("Muted by Suppression %s%s: %s", mute.By.Name, until(mute.Until), mute.By.Spec.Reason)
+		condition.Message = fmt.Sprintf("Muted by Suppression %s%s: %s", mute.By.Name, until(mute.Until), signals.Cut(mute.By.Spec.Reason, shownReason))
 	case suppressed(f):
 		f.Status.Explained = candorv1alpha1.ExplainedOff
 		condition.Status, condition.Reason = metav1.ConditionFalse, candorv1alpha1.ReasonSuppressionEnded

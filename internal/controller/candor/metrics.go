@@ -43,8 +43,10 @@ func NewMetrics(reader client.Reader) *Metrics {
 		reportsDropped: counter("candor_reports_dropped_total", "Reports that could not be used, by reason.", "provider", "reason"),
 		transitions: counter("candor_verification_transitions_total",
 			"Changes of a Finding's outcome, by the new outcome.", "outcome", "severity"),
-		providerUp: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "candor_provider_up",
-			Help: "1 while the reports of a provider are being watched, else 0."}, []string{"provider"}),
+		providerUp: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "candor_provider_up",
+			Help: "1 while the reports of a provider are being watched, else 0.",
+		}, []string{"provider"}),
 		findings: newFindingsCollector(reader),
 	}
 }

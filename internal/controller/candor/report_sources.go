@@ -238,7 +238,7 @@ func (r *ReportReconciler) identitiesOf(ctx context.Context, classes signals.Cla
 		}
 	}
 	var findings candorv1alpha1.FindingList
-	if err := r.Client.List(ctx, &findings, ofFindings, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &findings, ofFindings, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
 		logf.FromContext(ctx).Error(err, "Cannot list Findings")
 	}
 	for i := range findings.Items {

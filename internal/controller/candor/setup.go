@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -103,22 +105,12 @@ func requests(ctx context.Context, c client.Client, list client.ObjectList, opti
 		return nil
 	}
 	var all []reconcile.Request
-	add := func(o client.Object) {
-		all = append(all, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
-	}
-	switch l := list.(type) {
-	case *candorv1alpha1.FindingList:
-		for i := range l.Items {
-			add(&l.Items[i])
-		}
-	case *candorv1alpha1.SuppressionList:
-		for i := range l.Items {
-			add(&l.Items[i])
-		}
-	case *candorv1alpha1.SignalPolicyList:
-		for i := range l.Items {
-			add(&l.Items[i])
-		}
+	err := meta.EachListItem(list, func(o runtime.Object) error {
+		all = append(all, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o.(client.Object))})
+		return nil
+	})
+	if err != nil {
+		logf.FromContext(ctx).Error(err, "Cannot read what an event concerns")
 	}
 	return all
 }

@@ -156,7 +156,9 @@ func judge(class signals.Class, state crdgate.State) availability {
 		return availability{order: 2, status: metav1.ConditionUnknown, reason: candorv1alpha1.ReasonProviderUnreachable, message: fmt.Sprintf(
 			"Cannot tell whether %s exists: %v.", class.Kind.Kind, state.Err)}
 	default:
-		return availability{order: 1, status: metav1.ConditionUnknown, reason: candorv1alpha1.ReasonProviderStarting, undecided: true,
-			message: fmt.Sprintf("Reading %s for the first time.", class.Kind.Kind)}
+		return availability{
+			order: 1, status: metav1.ConditionUnknown, reason: candorv1alpha1.ReasonProviderStarting, undecided: true,
+			message: fmt.Sprintf("Reading %s for the first time.", class.Kind.Kind),
+		}
 	}
 }

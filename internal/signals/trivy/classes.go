@@ -14,24 +14,24 @@ const install = "install Trivy Operator (https://github.com/aquasecurity/trivy-o
 
 // Vulnerabilities is the provider "trivy": vulnerable packages, a report for each container of each workload.
 func Vulnerabilities() signals.Class {
-	return class("trivy", "VulnerabilityReport", "vulnerabilityreports", "vulnerabilities", vulnerability)
+	return class("trivy", "VulnerabilityReport", "vulnerabilityreports", "vulnerability", "vulnerabilities", vulnerability)
 }
 
 // ConfigAudits is the provider "trivy/config": failed checks of a workload's or another object's configuration.
 func ConfigAudits() signals.Class {
-	return class("trivy/config", "ConfigAuditReport", "configauditreports", "failed checks", failedCheck)
+	return class("trivy/config", "ConfigAuditReport", "configauditreports", "failed check", "failed checks", failedCheck)
 }
 
 // RBACAssessments is the provider "trivy/rbac": failed checks of a Role.
 func RBACAssessments() signals.Class {
-	return class("trivy/rbac", "RbacAssessmentReport", "rbacassessmentreports", "failed checks", failedCheck)
+	return class("trivy/rbac", "RbacAssessmentReport", "rbacassessmentreports", "failed check", "failed checks", failedCheck)
 }
 
-func class(provider, kind, plural, noun string, entry entryReader) signals.Class {
+func class(provider, kind, plural, one, many string, entry entryReader) signals.Class {
 	gvk := schema.GroupVersionKind{Group: "aquasecurity.github.io", Version: "v1alpha1", Kind: kind}
 	compact := compacter{kind: gvk, entry: entry}
 	return signals.Class{
-		Provider: provider, Kind: gvk, CRD: plural + "." + gvk.Group, Install: install, Noun: noun,
+		Provider: provider, Kind: gvk, CRD: plural + "." + gvk.Group, Install: install, One: one, Many: many,
 		Compact: compact.compact, Translate: compact.translate,
 	}
 }

@@ -53,6 +53,40 @@ func FuzzAnyObject(f *testing.F) {
 	})
 }
 
+// FuzzReport gives each class a report whose fields hold any text and whose entries hold any value.
+func FuzzReport(f *testing.F) {
+	f.Add("ReplicaSet", "web-7d9f8c6b5", "nginx", "0s", "severity", `"HIGH"`, "CVE-2026-1", uint8(3))
+	f.Add("Role", "", "", "", "checkID", `7`, "system::leader\tlocking\n", uint8(1))
+	f.Add("Job", "scan-vulnerabilityreport-1", "\x1b[31m", "24h", "messages", `["\u2028", 1]`, "\u202e\x00\xff", uint8(255))
+	f.Add("", "", "", "", "success", `"true"`, "", uint8(0))
+	f.Add("Pod", "a", "b", "c", "vulnerabilityID", `{"a":[null,1.5e300,-1]}`, "…", uint8(2))
+	f.Fuzz(func(t *testing.T, kind, name, container, ttl, key, value, text string, repeat uint8) {
+		var odd any
+		if json.Unmarshal([]byte(value), &odd) != nil {
+			odd = value
+		}
+		long := strings.Repeat(text, int(repeat))
+		var entries []any
+		for _, id := range []string{text, long, name + text, text} {
+			e := map[string]any{"vulnerabilityID": id, "checkID": id, "resource": long, "installedVersion": container, "fixedVersion": ttl, "severity": kind, "title": long}
+			e[key] = odd
+			entries = append(entries, e)
+		}
+		for _, class := range classes {
+			report := &unstructured.Unstructured{Object: map[string]any{"report": map[string]any{
+				"vulnerabilities": entries, "checks": entries, "updateTimestamp": text,
+				"artifact": map[string]any{"repository": long, "tag": long, "digest": odd}, "registry": map[string]any{"server": long},
+			}}}
+			report.SetGroupVersionKind(class.Kind)
+			report.SetNamespace("team-a")
+			report.SetName(name)
+			report.SetLabels(map[string]string{labelKind: kind, labelName: name, labelContainer: container})
+			report.SetAnnotations(map[string]string{annotationName: long, annotationTTL: ttl})
+			translateBothWays(t, class, report)
+		}
+	})
+}
+
 func translateBothWays(t *testing.T, class signals.Class, report *unstructured.Unstructured) {
 	t.Helper()
 	before := report.DeepCopy()

@@ -59,8 +59,11 @@ func (w *world) show(ctx context.Context, name string, what sight) {
 	case asked:
 		w.apply(ctx, policy)
 	}
-	w.settle(ctx)
-	w.wake(ctx, w.workload(name))
+	if what == missing || what == ownerGone {
+		w.wake(ctx, w.workload(name))
+	} else {
+		w.settle(ctx)
+	}
 }
 
 type stage struct {

@@ -44,7 +44,9 @@ func (r rival) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.next.RoundTrip(req)
 }
 
-func merge(text string) client.Patch { return client.RawPatch("application/merge-patch+json", []byte(text)) }
+func merge(text string) client.Patch {
+	return client.RawPatch("application/merge-patch+json", []byte(text))
+}
 
 var _ = Describe("Another writer", func() {
 	var w *world

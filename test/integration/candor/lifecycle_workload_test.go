@@ -130,12 +130,11 @@ var _ = Describe("A rollout", func() {
 	It("workload deleted: one that is still terminating is looked for again", func(ctx SpecContext) {
 		w.apply(ctx, w.revisionReport("web-1", builder.Vulnerabilities(3, "HIGH")))
 		w.settle(ctx)
-		d.Finalizers = []string{"candor.dev/test"}
-		w.apply(ctx, d)
+		Expect(cluster.Client.Patch(ctx, d, merge(`{"metadata":{"finalizers":["candor.dev/test"]}}`))).To(Succeed())
 		w.remove(ctx, d, builder.ReplicaSet(nil, w.namespace, "web-1", 1), w.revisionReport("web-1", nil))
 		w.settle(ctx)
 		Expect(outcome(web(ctx))()).To(Equal(candorv1alpha1.OutcomeStillPresent))
-		Expect(cluster.Client.Patch(ctx, d, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
+		Expect(cluster.Client.Patch(ctx, d, merge(`{"metadata":{"finalizers":null}}`))).To(Succeed())
 		Eventually(outcome(web(ctx))).Should(Equal(candorv1alpha1.OutcomeWorkloadGone), "nothing but a timer tells that it is gone")
 	})
 })
@@ -155,21 +154,21 @@ var _ = Describe("Missing evidence", func() {
 	DescribeTable("changes nothing for the grace, which starts anew with the process; then Stale, and StillPresent when it returns",
 		func(ctx SpecContext, vanish func(context.Context)) {
 			web, grace := w.of(ctx, "web"), w.options.EvidenceGrace
-			passes := func(time time.Duration) kube.Counts {
+			after := func(wait time.Duration) kube.Counts {
 				GinkgoHelper()
 				return w.cost(ctx, func() {
-					w.clock.Step(time)
+					w.clock.Step(wait)
 					w.wake(ctx, w.workload("web"))
 				})
 			}
 			Expect(w.cost(ctx, func() { vanish(ctx) })).To(BeEmpty())
-			Expect(passes(grace - time.Minute)).To(BeEmpty())
+			Expect(after(grace - time.Minute)).To(BeEmpty())
 			w.restart(ctx)
-			Expect(passes(2 * time.Minute)).To(BeEmpty())
-			Expect(passes(grace)).To(Equal(kube.Counts{"patch findings": 1, "update findings/status": 1}))
+			Expect(after(2 * time.Minute)).To(BeEmpty())
+			Expect(after(grace)).To(Equal(kube.Counts{"patch findings": 1, "update findings/status": 1}))
 			Expect(outcome(web)()).To(Equal(candorv1alpha1.OutcomeStale))
 			Expect(web().Labels).To(HaveKeyWithValue(candorv1alpha1.LabelOutcome, "stale"))
-			Expect(passes(24 * time.Hour)).To(BeEmpty())
+			Expect(after(24 * time.Hour)).To(BeEmpty())
 			w.scan(ctx, "web", builder.Vulnerabilities(3, "HIGH"))
 			w.settle(ctx)
 			Expect(outcome(web)()).To(Equal(candorv1alpha1.OutcomeStillPresent))

@@ -153,9 +153,7 @@ func total(name, controller string) float64 {
 // wake makes the report controller look at identities now, and waits until it has.
 func (w *world) wake(ctx context.Context, ids ...signals.Identity) {
 	GinkgoHelper()
-	if w.fences == 0 {
-		w.settle(ctx)
-	}
+	w.settle(ctx)
 	unchanged := w.metric("candor_reports_ingested_total", "result", "unchanged")
 	before := unchanged()
 	for _, id := range append(ids, w.fence().workload("fence")) {

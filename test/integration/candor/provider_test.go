@@ -6,21 +6,30 @@ package candor
 import (
 	"context"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
+	"github.com/prometheus/client_golang/prometheus"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
+	"github.com/candor-dev/candor/internal/app"
 	"github.com/candor-dev/candor/internal/signals"
 	"github.com/candor-dev/candor/test/builder"
 )
@@ -40,7 +49,8 @@ var _ = Describe("A provider", func() {
 		Expect(w.providersUp()).To(Equal(map[string]float64{"trivy": 0, "trivy/config": 0, "trivy/rbac": 0}))
 
 		Expect(cluster.InstallTrivyCRDs(ctx)).To(Succeed())
-		w.apply(ctx, dbReport(w.namespace, 2))
+		// The API server takes reports a moment before it says so in its discovery.
+		Eventually(cluster.Client.Create).WithArguments(ctx, dbReport(w.namespace, 2)).Should(Succeed())
 		Eventually(outcome(w.db(ctx))).Should(Equal(candorv1alpha1.OutcomeStillPresent))
 		w.serving()
 		Eventually(w.policy(ctx, "default", candorv1alpha1.ConditionReady)).Should(Equal("True/Active: Watching VulnerabilityReport."))
@@ -64,7 +74,8 @@ var _ = Describe("A provider", func() {
 		Eventually(outcome(w.db(ctx))).Should(Equal(candorv1alpha1.OutcomeStale))
 
 		Expect(cluster.InstallTrivyCRDs(ctx)).To(Succeed())
-		w.apply(ctx, dbReport(w.namespace, 2))
+		// The API server takes reports a moment before it says so in its discovery.
+		Eventually(cluster.Client.Create).WithArguments(ctx, dbReport(w.namespace, 2)).Should(Succeed())
 		Eventually(outcome(w.db(ctx))).Should(Equal(candorv1alpha1.OutcomeStillPresent))
 		Expect(w.db(ctx)().Status.TimesRecurred).To(BeZero(), "it never ended")
 		Eventually(w.policy(ctx, "default", candorv1alpha1.ConditionReady)).Should(Equal("True/Active: Watching VulnerabilityReport."))
@@ -113,6 +124,63 @@ var _ = Describe("A provider", func() {
 		unknown := `False/UnknownProvider: No provider named "falco" exists; known: trivy, trivy/config, trivy/rbac.`
 		Eventually(w.policy(ctx, "other", candorv1alpha1.ConditionReady)).Should(Equal(unknown))
 		Expect(w.policy(ctx, "other", candorv1alpha1.ConditionProviderAvailable)()).To(Equal(unknown))
+	})
+})
+
+var _ = Describe("An API server that does not say whether reports exist", func() {
+	DescribeTable("crd-unreachable: is not taken for one without them: no Finding is touched, and all is well once it answers",
+		func(ctx SpecContext, answer func(*http.Request) (*http.Response, error), words string) {
+			w := newWorld(ctx)
+			outage := &outage{}
+			w.meddle = outage.wrap
+			w.startWithDB(ctx, "trivy")
+			before := w.db(ctx)()
+			outage.begin(answer)
+			w.stop()
+			w.start(ctx)
+			unknown := HavePrefix("Unknown/ProviderUnreachable: Cannot tell whether VulnerabilityReport exists: ")
+			Eventually(w.policy(ctx, "default", candorv1alpha1.ConditionProviderAvailable)).Should(And(unknown, ContainSubstring(words)))
+			Expect(w.policy(ctx, "default", candorv1alpha1.ConditionReady)()).To(And(unknown, ContainSubstring(words)))
+			Expect(w.providersUp()).To(Equal(map[string]float64{"trivy": 0, "trivy/config": 0, "trivy/rbac": 0}))
+			for range 2 {
+				w.lookAtDB()
+				w.clock.Step(2 * w.options.EvidenceGrace)
+			}
+			w.idle()
+			Expect(w.db(ctx)()).To(Equal(before))
+			outage.end()
+			Eventually(w.policy(ctx, "default", candorv1alpha1.ConditionReady)).Should(Equal("True/Active: Watching VulnerabilityReport."))
+			w.settle(ctx)
+			Expect(w.db(ctx)()).To(Equal(before))
+		},
+		Entry("when it answers with 500", internalError, "etcd is not well"),
+		Entry("when nobody listens", connectionRefused, "connection refused"),
+	)
+
+	It("crd-unreachable-later: changes nothing about reports that are being watched", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		outage := &outage{}
+		w.meddle = outage.wrap
+		w.startWithDB(ctx, "trivy")
+		Eventually(w.policy(ctx, "default", candorv1alpha1.ConditionReady)).Should(HavePrefix("True/Active"))
+		outage.begin(internalError)
+		touchDefinition(ctx, "vulnerabilityreports.aquasecurity.github.io")
+		Eventually(outage.refused.Load).Should(BeNumerically(">", 0))
+		w.apply(ctx, builder.VulnerabilityReport(w.namespace, "StatefulSet", "db", "app", []any{}))
+		Eventually(outcome(w.db(ctx))).Should(Equal(candorv1alpha1.OutcomeResolved))
+		Expect(w.policy(ctx, "default", candorv1alpha1.ConditionReady)()).To(HavePrefix("True/Active"))
+		Expect(w.providersUp()).To(HaveKeyWithValue("trivy", 1.0))
+	})
+
+	It("start-unreachable: stops the manager from starting when it cannot say what it serves at all", func(ctx SpecContext) {
+		outage := &outage{paths: []string{"/api"}}
+		outage.begin(internalError)
+		config, err := cluster.ManagerConfig(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		config.Wrap(outage.wrap)
+		w := newWorld(ctx)
+		_, err = app.New(ctx, config, w.options, app.Parts{Registry: prometheus.NewRegistry(), Several: true})
+		Expect(err).To(MatchError(ContainSubstring("an error on the server")))
 	})
 })
 
@@ -218,6 +286,56 @@ func errorLines() func() []string {
 			return !strings.Contains(line, `"error"=`)
 		})
 	}
+}
+
+// outage is a way to the API server that does not lead to the definitions of CRDs, or to other paths, for a while.
+type outage struct {
+	paths   []string
+	answer  atomic.Pointer[func(*http.Request) (*http.Response, error)]
+	refused atomic.Int32
+}
+
+func (o *outage) wrap(next http.RoundTripper) http.RoundTripper {
+	if o.paths == nil {
+		o.paths = []string{"/customresourcedefinitions"}
+	}
+	return roundTrip(func(req *http.Request) (*http.Response, error) {
+		answer := o.answer.Load()
+		if answer == nil || !slices.ContainsFunc(o.paths, func(path string) bool { return strings.Contains(req.URL.Path, path) }) {
+			return next.RoundTrip(req)
+		}
+		o.refused.Add(1)
+		return (*answer)(req)
+	})
+}
+
+func (o *outage) begin(answer func(*http.Request) (*http.Response, error)) { o.answer.Store(&answer) }
+
+func (o *outage) end() { o.answer.Store(nil) }
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+func internalError(req *http.Request) (*http.Response, error) {
+	body := `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"etcd is not well","reason":"InternalError","code":500}`
+	return &http.Response{
+		StatusCode: http.StatusInternalServerError, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(body)), Request: req,
+	}, nil
+}
+
+func connectionRefused(*http.Request) (*http.Response, error) {
+	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+}
+
+// touchDefinition changes something about a CRD that means nothing.
+func touchDefinition(ctx context.Context, name string) {
+	GinkgoHelper()
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	touch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"touched":"yes"}}}`))
+	Expect(cluster.Client.Patch(ctx, crd, touch)).To(Succeed())
 }
 
 func dbReport(namespace string, n int) client.Object {

@@ -31,7 +31,7 @@ const (
 		"or the fingerprint was not copied whole. (0)"
 )
 
-var _ = Describe("A Suppression", Ordered, func() {
+var _ = Describe("A Suppression", Ordered, ContinueOnFailure, func() {
 	var (
 		w           *world
 		fingerprint string

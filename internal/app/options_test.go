@@ -1,0 +1,221 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+// read parses arguments in an environment of its own.
+func read(env map[string]string, args ...string) (Options, error) {
+	lookup := func(name string) (string, bool) {
+		value, set := env[name]
+		return value, set
+	}
+	return parse(args, lookup, &bytes.Buffer{})
+}
+
+func TestWhatNobodySetsHasItsDefault(t *testing.T) {
+	g := NewWithT(t)
+	options, err := read(nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(options.EvidenceGrace).To(Equal(2 * time.Hour))
+	g.Expect(options.FindingRetention).To(Equal(30 * 24 * time.Hour))
+	g.Expect(options.MetricsBindAddress).To(Equal("0"))
+	g.Expect(options.Controllers).To(Equal(map[string]*ControllerOptions{
+		"report": {Enabled: true, Workers: 8}, "finding": {Enabled: true, Workers: 8},
+		"signalpolicy": {Enabled: true, Workers: 1}, "suppression": {Enabled: true, Workers: 1},
+	}))
+	defaults := DefaultOptions()
+	g.Expect(defaults.Validate()).To(Succeed())
+	g.Expect(defaults.Controllers).To(Equal(options.Controllers))
+}
+
+func TestArgumentsWinOverTheEnvironment(t *testing.T) {
+	for name, test := range map[string]struct {
+		env  map[string]string
+		args []string
+		want time.Duration
+	}{
+		"neither":                         {nil, nil, 2 * time.Hour},
+		"the environment":                 {map[string]string{"CANDOR_EVIDENCE_GRACE": "5m"}, nil, 5 * time.Minute},
+		"an argument":                     {nil, []string{"--evidence-grace=7m"}, 7 * time.Minute},
+		"an argument of one dash":         {nil, []string{"-evidence-grace", "7m"}, 7 * time.Minute},
+		"both":                            {map[string]string{"CANDOR_EVIDENCE_GRACE": "5m"}, []string{"--evidence-grace=7m"}, 7 * time.Minute},
+		"an argument twice":               {nil, []string{"--evidence-grace=7m", "--evidence-grace=8m"}, 8 * time.Minute},
+		"a variable that is not Candor's": {map[string]string{"EVIDENCE_GRACE": "5m"}, nil, 2 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options, err := read(test.env, test.args...)
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			NewWithT(t).Expect(options.EvidenceGrace).To(Equal(test.want))
+		})
+	}
+}
+
+func TestEveryFlagHasAVariableOfItsOwn(t *testing.T) {
+	g := NewWithT(t)
+	flags, env := map[string]string{}, map[string]string{}
+	Flags(func(f *flag.Flag) {
+		name := EnvName(f.Name)
+		g.Expect(name).To(MatchRegexp(`^CANDOR_[A-Z0-9_]+$`))
+		g.Expect(flags).NotTo(HaveKey(name))
+		flags[name] = f.Name
+		if f.DefValue != "" {
+			env[name] = f.DefValue
+		}
+	})
+	g.Expect(flags).To(And(HaveKeyWithValue("CANDOR_LEADER_ELECT", "leader-elect"), HaveKeyWithValue("CANDOR_ENABLE_REPORT_CONTROLLER", "enable-report-controller")))
+	options, err := read(env)
+	g.Expect(err).NotTo(HaveOccurred(), "what a flag says is its default can be set")
+	g.Expect(options.Controllers).To(Equal(DefaultOptions().Controllers))
+
+	options, err = read(map[string]string{
+		"CANDOR_LEADER_ELECT": "true", "CANDOR_ENABLE_REPORT_CONTROLLER": "false", "CANDOR_CONTROLLER_FINDING_MAX_CONCURRENT": "3",
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(options.LeaderElect).To(BeTrue())
+	g.Expect(options.Controllers).To(Equal(map[string]*ControllerOptions{
+		"report": {Enabled: false, Workers: 8}, "finding": {Enabled: true, Workers: 3},
+		"signalpolicy": {Enabled: true, Workers: 1}, "suppression": {Enabled: true, Workers: 1},
+	}))
+}
+
+func TestAWrongFlagNamesItselfItsValueAndWhatWouldBeRight(t *testing.T) {
+	for name, test := range map[string]struct {
+		env  map[string]string
+		args []string
+		want string
+	}{
+		"a word for a number": {
+			nil, []string{"--webhook-port=https"},
+			`invalid value "https" for flag -webhook-port: parse error. --webhook-port: Port of the admission webhooks. Default: 9443`,
+		},
+		"a number for a duration": {
+			nil, []string{"--evidence-grace=2"},
+			`invalid value "2" for flag -evidence-grace: parse error. --evidence-grace: How long a missing report changes nothing, 0 to 24h. After that its Finding is Stale. Default: 2h0m0s`,
+		},
+		"a word for yes or no": {
+			nil, []string{"--leader-elect=maybe"},
+			`invalid boolean value "maybe" for -leader-elect: parse error. --leader-elect: Let only one replica work at a time. Default: false`,
+		},
+		"a flag that nobody knows": {nil, []string{"--evidence-grase=2h"}, `flag provided but not defined: -evidence-grase; --help lists every flag`},
+		"a flag without a value":   {nil, []string{"--webhook-port"}, `flag needs an argument: -webhook-port; --help lists every flag`},
+		"a word that is no flag":   {nil, []string{"--leader-elect", "false"}, `"false" is no flag: flags are written --name=value`},
+		"a wrong variable": {
+			map[string]string{"CANDOR_WEBHOOK_PORT": "https"}, nil, `environment variable CANDOR_WEBHOOK_PORT: "https" is not right: Port of the admission webhooks.`,
+		},
+		"two wrong variables": {
+			map[string]string{"CANDOR_WEBHOOK_PORT": "https", "CANDOR_LEADER_ELECT": "maybe"}, nil,
+			"environment variable CANDOR_LEADER_ELECT: \"maybe\" is not right: Let only one replica work at a time.\n" +
+				`environment variable CANDOR_WEBHOOK_PORT: "https" is not right: Port of the admission webhooks.`,
+		},
+		"a value that is read and out of range": {
+			map[string]string{"CANDOR_WEBHOOK_PORT": "70000"}, nil, `--webhook-port=70000: must be between 1 and 65535`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := read(test.env, test.args...)
+			NewWithT(t).Expect(err).To(MatchError(test.want))
+		})
+	}
+}
+
+func TestHelpListsEveryFlag(t *testing.T) {
+	g := NewWithT(t)
+	var help bytes.Buffer
+	_, err := parse([]string{"--help"}, func(string) (string, bool) { return "", false }, &help)
+	g.Expect(err).To(MatchError(flag.ErrHelp))
+	Flags(func(f *flag.Flag) { g.Expect(help.String()).To(ContainSubstring("  -" + f.Name)) })
+	g.Expect(help.String()).To(ContainSubstring("-kubeconfig"))
+}
+
+func TestEveryMistakeIsListed(t *testing.T) {
+	const (
+		grace     = "must be between 0 and 24h"
+		retention = "must be 0, which keeps Findings, or at least 1m"
+		workers   = "must be between 1 and 64"
+		nothing   = "every controller is turned off, so there is nothing to do: set --enable-…-controller of one"
+	)
+	lease := func(lease, renew, retry string) string {
+		return "--leader-election-lease-duration=" + lease + ": must be longer than --leader-election-renew-deadline=" + renew +
+			", and that longer than --leader-election-retry-period=" + retry
+	}
+	for name, test := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"bounds are right":               {[]string{"--evidence-grace=0", "--finding-retention=1m", "--webhook-port=65535", "--controller-report-max-concurrent=64"}, nil},
+		"other bounds are right":         {[]string{"--evidence-grace=24h", "--finding-retention=0", "--webhook-port=1", "--controller-report-max-concurrent=1"}, nil},
+		"a grace below nothing":          {[]string{"--evidence-grace=-1s"}, []string{"--evidence-grace=-1s: " + grace}},
+		"a grace of more than a day":     {[]string{"--evidence-grace=24h1s"}, []string{"--evidence-grace=24h0m1s: " + grace}},
+		"a retention of seconds":         {[]string{"--finding-retention=59s"}, []string{"--finding-retention=59s: " + retention}},
+		"a retention below nothing":      {[]string{"--finding-retention=-1h"}, []string{"--finding-retention=-1h0m0s: " + retention}},
+		"no port":                        {[]string{"--webhook-port=0"}, []string{"--webhook-port=0: must be between 1 and 65535"}},
+		"a lease as long as its renewal": {[]string{"--leader-election-lease-duration=107s"}, []string{lease("1m47s", "1m47s", "26s")}},
+		"a retry longer than a renewal":  {[]string{"--leader-election-retry-period=108s"}, []string{lease("2m17s", "1m47s", "1m48s")}},
+		"no retry":                       {[]string{"--leader-election-retry-period=0"}, []string{lease("2m17s", "1m47s", "0s")}},
+		"no workers":                     {[]string{"--controller-report-max-concurrent=0"}, []string{"--controller-report-max-concurrent=0: " + workers}},
+		"too many workers":               {[]string{"--controller-suppression-max-concurrent=65"}, []string{"--controller-suppression-max-concurrent=65: " + workers}},
+		"one controller is enough": {
+			[]string{"--enable-report-controller=false", "--enable-finding-controller=false", "--enable-signalpolicy-controller=false"}, nil,
+		},
+		"nothing enabled": {
+			[]string{"--enable-report-controller=false", "--enable-finding-controller=false", "--enable-signalpolicy-controller=false", "--enable-suppression-controller=false"},
+			[]string{nothing},
+		},
+		"everything at once": {
+			[]string{
+				"--evidence-grace=25h", "--finding-retention=1s", "--webhook-port=-1", "--leader-election-renew-deadline=1h", "--controller-finding-max-concurrent=-1",
+				"--enable-report-controller=false", "--enable-finding-controller=false", "--enable-signalpolicy-controller=false", "--enable-suppression-controller=false",
+			},
+			[]string{
+				"--evidence-grace=25h0m0s: " + grace, "--finding-retention=1s: " + retention, "--webhook-port=-1: must be between 1 and 65535",
+				lease("2m17s", "1h0m0s", "26s"), "--controller-finding-max-concurrent=-1: " + workers, nothing,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := read(nil, test.args...)
+			if test.want == nil {
+				NewWithT(t).Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			NewWithT(t).Expect(err).To(MatchError(strings.Join(test.want, "\n")))
+		})
+	}
+}
+
+func TestAWebhookNeedsItsCertificate(t *testing.T) {
+	folder := t.TempDir()
+	missing := func(file string) string {
+		return "--webhook-cert-path=" + folder + ": cannot read " + filepath.Join(folder, file) + ": mount the certificate there, or leave the flag empty to turn webhooks off"
+	}
+	read := func() error {
+		_, err := read(nil, "--webhook-cert-path="+folder)
+		return err
+	}
+	write := func(file string) error { return os.WriteFile(filepath.Join(folder, file), []byte("x"), 0o600) }
+	g := NewWithT(t)
+	g.Expect(read()).To(MatchError(missing("tls.crt") + "\n" + missing("tls.key")))
+	g.Expect(write("tls.crt")).To(Succeed())
+	g.Expect(read()).To(MatchError(missing("tls.key")))
+	g.Expect(write("tls.key")).To(Succeed())
+	g.Expect(read()).To(Succeed())
+}
+
+func TestParseReadsTheEnvironmentOfTheProcess(t *testing.T) {
+	t.Setenv("CANDOR_EVIDENCE_GRACE", "5m")
+	options, err := Parse([]string{"--finding-retention=1h"})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect([]time.Duration{options.EvidenceGrace, options.FindingRetention}).To(Equal([]time.Duration{5 * time.Minute, time.Hour}))
+}

@@ -1,0 +1,152 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package candor
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
+	"github.com/candor-dev/candor/internal/app"
+	"github.com/candor-dev/candor/test/builder"
+)
+
+const (
+	unknownProvider = `spec.providers[0]: no provider named "falco" exists; known: trivy, trivy/config, trivy/rbac`
+	noEffect        = "spec.budget, spec.webhook: accepted for compatibility, without effect in this version"
+	asksDifferently = "spec: a changed minSeverity, onlyFixable or unknownSeverity changes what Findings say: " +
+		"their fingerprints change, which ends mutes and reopens them for explanation"
+	truncated = `spec.fingerprint: "18a01a3c8832" is no fingerprint, which has 64 digits of 0-9a-f, and mutes nothing: ` +
+		"copy it whole with kubectl get finding NAME -o jsonpath='{.status.fingerprint}'"
+	past = "spec.expiresAt: 2026-11-30T11:00:00Z has passed, so this mutes nothing: " +
+		"set a later time, or leave it out to mute until the content changes"
+)
+
+var _ = Describe("The webhooks", Ordered, ContinueOnFailure, func() {
+	var (
+		options     func() app.Options
+		fingerprint = strings.Repeat("0", 64)
+	)
+	BeforeAll(func(ctx SpecContext) {
+		certs, _, port, err := cluster.InstallWebhooks(ctx, filepath.Join("..", "..", "..", "config", "webhook", "manifests.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(cluster.Client.DeleteAllOf(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{})).To(Succeed())
+		})
+		options = func() app.Options {
+			o := app.DefaultOptions()
+			o.HealthProbeBindAddress, o.WebhookCertPath, o.WebhookPort = "0", certs, port
+			return o
+		}
+	})
+
+	DescribeTable("webhook-warnings: warn of what is surprising and refuse nothing", func(ctx SpecContext, off ...string) {
+		w := newWorld(ctx)
+		w.options = options()
+		for _, name := range off {
+			w.options.Controllers[name].Enabled = false
+		}
+		w.start(ctx)
+		person := newPerson()
+		Eventually(func() []string {
+			Expect(person.Create(ctx, builder.Policy(w.namespace, "probe", []string{"falco"}), client.DryRunAll)).To(Succeed())
+			return person.warnings()
+		}).Should(ConsistOf(unknownProvider), "not served")
+
+		Expect(person.Create(ctx, builder.Policy(w.namespace, "default", []string{"trivy", "trivy/rbac"}))).To(Succeed())
+		Expect(person.Create(ctx, builder.Suppression(w.namespace, "plain", fingerprint, until(w.clock.Now().Add(time.Hour))))).To(Succeed())
+		Expect(person.warnings()).To(BeEmpty(), "nothing is wrong with these")
+
+		old := builder.Policy(w.namespace, "old", []string{"falco"}, func(p *candorv1alpha1.SignalPolicy) {
+			p.Spec.Budget, p.Spec.Webhook = &candorv1alpha1.Budget{MaxCalls: 1}, &candorv1alpha1.Webhook{URL: "https://example.com"}
+		})
+		Expect(person.Create(ctx, old)).To(Succeed())
+		Expect(person.warnings()).To(ConsistOf(unknownProvider, noEffect))
+
+		p := getPolicy(ctx, w.namespace)
+		p.Spec.MinSeverity = candorv1alpha1.SeverityLow
+		Expect(person.Update(ctx, p)).To(Succeed())
+		Expect(person.warnings()).To(ConsistOf(asksDifferently))
+		p.Labels = map[string]string{"team": "a"}
+		Expect(person.Update(ctx, p)).To(Succeed())
+		Expect(person.warnings()).To(BeEmpty(), "the spec is as it was")
+
+		Expect(person.Create(ctx, builder.Suppression(w.namespace, "short", "18a01a3c8832"))).To(Succeed())
+		Expect(person.warnings()).To(ConsistOf(truncated))
+		Expect(person.Create(ctx, builder.Suppression(w.namespace, "late", fingerprint, until(w.clock.Now().Add(-time.Hour))))).To(Succeed())
+		Expect(person.warnings()).To(ConsistOf(past))
+	},
+		Entry("with every controller on"),
+		Entry("with their controllers off", "signalpolicy", "suppression"),
+	)
+
+	It("webhook-refusal: leave refusing to the API server, whose words a person reads beside the warnings", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.options = options()
+		w.start(ctx)
+		person := newPerson()
+		Eventually(func() error {
+			return person.Create(ctx, builder.Suppression(w.namespace, "mute", "18a01a3c8832", because(" ")))
+		}).Should(MatchError(ContainSubstring("a reason is required")))
+	})
+
+	It("webhook-down: let every write pass", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		person := newPerson()
+		Expect(person.Create(ctx, builder.Policy(w.namespace, "default", []string{"falco"}))).To(Succeed())
+		Expect(person.Create(ctx, builder.Suppression(w.namespace, "quiet", "18a01a3c8832"))).To(Succeed())
+		Expect(person.Update(ctx, getPolicy(ctx, w.namespace))).To(Succeed())
+		Expect(person.warnings()).To(BeEmpty())
+	})
+})
+
+// person is somebody at a kubectl, which shows warnings.
+type person struct {
+	client.Client
+	mu    sync.Mutex
+	heard []string
+}
+
+func newPerson() *person {
+	GinkgoHelper()
+	p := &person{}
+	config := rest.CopyConfig(cluster.Config)
+	config.WarningHandler = p
+	var err error
+	p.Client, err = client.New(config, client.Options{Scheme: cluster.Client.Scheme()})
+	Expect(err).NotTo(HaveOccurred())
+	return p
+}
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (p *person) HandleWarningHeader(_ int, _, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.heard = append(p.heard, text)
+}
+
+// warnings returns what was heard since it was last called.
+func (p *person) warnings() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	heard := p.heard
+	p.heard = nil
+	return heard
+}
+
+func getPolicy(ctx context.Context, namespace string) *candorv1alpha1.SignalPolicy {
+	GinkgoHelper()
+	p := &candorv1alpha1.SignalPolicy{}
+	Expect(cluster.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "default"}, p)).To(Succeed())
+	return p
+}
