@@ -11,6 +11,7 @@ CONTAINER_TOOL ?= docker
 KUBECTL ?= kubectl
 # The folder of config/ that deploy, undeploy and build-installer take: default or default-webhooks.
 VARIANT ?= default
+TESTFLAGS ?= -timeout 30m
 
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false
 
@@ -79,7 +80,7 @@ verify: generate manifests docs ## Fail where a generated file or a go.mod is no
 .PHONY: test
 test: ## Run every test, with a real etcd and API server
 	@$(control_plane); log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
-	go test $(TESTFLAGS) ./... 2>&1 | tee "$$log" || { printf '\nmake test: FAILED\n'; grep -E '^(FAIL\s|panic:|\s*--- FAIL)' "$$log"; exit 1; }
+	{ go test -C test/controlplane $(TESTFLAGS) ./... && go test $(TESTFLAGS) ./...; } 2>&1 | tee "$$log" || { printf '\nmake test: FAILED\n'; grep -E '^(FAIL\s|panic:|\s*--- FAIL)' "$$log"; exit 1; }
 
 .PHONY: bench
 bench: ## Run the cost and scale benchmarks
@@ -120,7 +121,7 @@ build-installer: $(KUSTOMIZE) ## Write dist/install.yaml
 
 .PHONY: install
 install: $(KUSTOMIZE) ## Install the CRDs
-	$(KUSTOMIZE) build config/crd | $(KUBECTL) apply --server-side -f -
+	$(KUSTOMIZE) build config/crd | $(KUBECTL) apply --server-side --force-conflicts -f -
 
 .PHONY: uninstall
 uninstall: $(KUSTOMIZE) ## Remove the CRDs, and every object of them
@@ -128,7 +129,7 @@ uninstall: $(KUSTOMIZE) ## Remove the CRDs, and every object of them
 
 .PHONY: deploy
 deploy: $(KUSTOMIZE) ## Install the CRDs and the manager
-	$(call render,$(VARIANT)) | $(KUBECTL) apply --server-side -f -
+	$(call render,$(VARIANT)) | $(KUBECTL) apply --server-side --force-conflicts -f -
 
 .PHONY: undeploy
 undeploy: $(KUSTOMIZE) ## Remove the manager and the CRDs

@@ -71,32 +71,21 @@ func apiPage() (string, error) {
 	files, err := filepath.Glob("config/crd/bases/*.yaml")
 	body := "What `kubectl explain` says, on one page. `[]` stands for each item of a list.\n"
 	for _, file := range files {
-		var crd struct {
-			Spec struct {
-				Group, Scope string
-				Names        struct {
-					Kind, Plural string
-					ShortNames   []string
-				}
-				Versions []struct {
-					Name   string
-					Schema struct{ OpenAPIV3Schema schema }
-				}
-			}
-		}
+		var crd schema
 		if err := read(file, &crd); err != nil {
 			return "", err
 		}
-		names, version := crd.Spec.Names, crd.Spec.Versions[0]
-		root := version.Schema.OpenAPIV3Schema
+		spec, names := crd.sub("spec"), crd.sub("spec").sub("names")
+		version := schema(spec["versions"].([]any)[0].(map[string]any))
+		root := version.sub("schema").sub("openAPIV3Schema")
 		t := root.fields(table{{"Field", "Type", "Default", "Bounds", "Meaning"}}, "", "spec", "status")
-		body += fmt.Sprintf("\n## %s\n\n%s\n\n`%s/%s`, scope %s, `kubectl get %s` or `%s`.\n\n%s", names.Kind, flat(root.text("description")),
-			crd.Spec.Group, version.Name, crd.Spec.Scope, names.Plural, strings.Join(names.ShortNames, "`, `"), t)
+		body += fmt.Sprintf("\n## %s\n\n%s\n\n`%s/%s`, scope %s, `kubectl get %s` or `%s`.\n\n%s", names["kind"], flat(root.text("description")),
+			spec["group"], version["name"], spec["scope"], names["plural"], names["shortNames"].([]any)[0], t)
 	}
 	return body, err
 }
 
-// schema is one of OpenAPI.
+// schema is one of OpenAPI, or what stands around it.
 type schema map[string]any
 
 func (s schema) text(key string) string { value, _ := s[key].(string); return value }

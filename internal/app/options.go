@@ -26,6 +26,9 @@ var Version = "development"
 // envPrefix starts the name of the environment variable of each flag, since a Subscription can set variables but no flags.
 const envPrefix = "CANDOR_"
 
+// flagVersion has no environment variable: CANDOR_VERSION in a pod is likelier to tell a version than to ask for it.
+const flagVersion = "version"
+
 // Options is everything that a person can set about the manager.
 type Options struct {
 	LeaderElect             bool
@@ -97,7 +100,7 @@ func parse(args []string, lookup func(string) (string, bool), help io.Writer) (O
 }
 
 func (o *Options) addFlags(fs *flag.FlagSet) {
-	fs.BoolVar(&o.PrintVersion, "version", false, "Print the version and exit.")
+	fs.BoolVar(&o.PrintVersion, flagVersion, false, "Print the version and exit.")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", false, "Let only one replica work at a time.")
 	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "Namespace of the lease; in a cluster, that of the pod.")
 	fs.DurationVar(&o.LeaseDuration, "leader-election-lease-duration", 137*time.Second, "How long other replicas wait before they take over a lease that is not renewed.")
@@ -130,7 +133,7 @@ func applyEnv(fs *flag.FlagSet, lookup func(string) (string, bool)) error {
 	var errs []error
 	fs.VisitAll(func(f *flag.Flag) {
 		value, set := lookup(EnvName(f.Name))
-		if !set {
+		if !set || f.Name == flagVersion {
 			return
 		}
 		if err := f.Value.Set(value); err != nil {

@@ -97,15 +97,18 @@ func TestAWrongFlagNamesItselfItsValueAndWhatWouldBeRight(t *testing.T) {
 		want string
 	}{
 		"a word for a number": {
-			nil, []string{"--webhook-port=https"},
+			nil,
+			[]string{"--webhook-port=https"},
 			`invalid value "https" for flag -webhook-port: parse error. --webhook-port: Port of the admission webhooks. Default: 9443`,
 		},
 		"a number for a duration": {
-			nil, []string{"--evidence-grace=2"},
+			nil,
+			[]string{"--evidence-grace=2"},
 			`invalid value "2" for flag -evidence-grace: parse error. --evidence-grace: How long a missing report changes nothing, 0 to 24h. After that its Finding is Stale. Default: 2h0m0s`,
 		},
 		"a word for yes or no": {
-			nil, []string{"--leader-elect=maybe"},
+			nil,
+			[]string{"--leader-elect=maybe"},
 			`invalid boolean value "maybe" for -leader-elect: parse error. --leader-elect: Let only one replica work at a time. Default: false`,
 		},
 		"a flag that nobody knows": {nil, []string{"--evidence-grase=2h"}, `flag provided but not defined: -evidence-grase; --help lists every flag`},
@@ -115,7 +118,8 @@ func TestAWrongFlagNamesItselfItsValueAndWhatWouldBeRight(t *testing.T) {
 			map[string]string{"CANDOR_WEBHOOK_PORT": "https"}, nil, `environment variable CANDOR_WEBHOOK_PORT: "https" is not right: Port of the admission webhooks.`,
 		},
 		"two wrong variables": {
-			map[string]string{"CANDOR_WEBHOOK_PORT": "https", "CANDOR_LEADER_ELECT": "maybe"}, nil,
+			map[string]string{"CANDOR_WEBHOOK_PORT": "https", "CANDOR_LEADER_ELECT": "maybe"},
+			nil,
 			"environment variable CANDOR_LEADER_ELECT: \"maybe\" is not right: Let only one replica work at a time.\n" +
 				`environment variable CANDOR_WEBHOOK_PORT: "https" is not right: Port of the admission webhooks.`,
 		},

@@ -21,8 +21,8 @@ import (
 	candorwebhook "github.com/candor-dev/candor/internal/webhook/candor/v1alpha1"
 )
 
-// classes is the table of the reports that Candor reads. A row adds a provider.
-func classes() signals.Classes {
+// Classes returns the table of the reports that Candor reads. A row adds a provider.
+func Classes() signals.Classes {
 	return signals.Classes{trivy.Vulnerabilities(), trivy.ConfigAudits(), trivy.RBACAssessments()}
 }
 
@@ -43,7 +43,7 @@ type setup struct {
 
 func setups() []setup {
 	return []setup{
-		{name: "report", does: "turn reports into Findings", workers: 8, foreign: classes(), add: addReports},
+		{name: "report", does: "turn reports into Findings", workers: 8, foreign: Classes(), add: addReports},
 		{name: "finding", does: "say what Findings mean, and delete ended ones", workers: 8, add: addFindings},
 		{name: "signalpolicy", does: "say what policies do", workers: 1, add: addSignalPolicies, webhook: serveSignalPolicies},
 		{name: "suppression", does: "say what Suppressions mute", workers: 1, add: addSuppressions, webhook: serveSuppressions},
@@ -65,7 +65,7 @@ type building struct {
 func setUp(ctx context.Context, mgr manager.Manager, options Options, parts Parts) error {
 	b := &building{
 		mgr: mgr, options: options, parts: parts,
-		providers:       &candorcontroller.Providers{Classes: classes(), Gates: map[string]*crdgate.Gate{}},
+		providers:       &candorcontroller.Providers{Classes: Classes(), Gates: map[string]*crdgate.Gate{}},
 		metrics:         candorcontroller.NewMetrics(mgr.GetCache()),
 		providerChanged: make(chan event.GenericEvent),
 	}

@@ -28,8 +28,8 @@ func TestEveryRowOfTheTableCanBeTurnedOnAndOff(t *testing.T) {
 
 func TestEveryProviderSaysHowItsReportsComeToBe(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(classes().Providers()).To(Equal([]string{"trivy", "trivy/config", "trivy/rbac"}))
-	for _, class := range classes() {
+	g.Expect(Classes().Providers()).To(Equal([]string{"trivy", "trivy/config", "trivy/rbac"}))
+	for _, class := range Classes() {
 		g.Expect(class.CRD).To(HaveSuffix("." + class.Kind.Group))
 		g.Expect(class.Install).To(ContainSubstring("Trivy Operator"))
 		g.Expect(class.Many).NotTo(BeEmpty())

@@ -214,7 +214,8 @@ func TestADefinitionThatIsReplacedStartsAnew(t *testing.T) {
 	g.Expect(w.step(t.Context())).To(Succeed())
 	g.Expect(first.stopped).To(BeClosed())
 	g.Expect(w.lives).To(HaveLen(2))
-	g.Expect(w.State()).To(Equal(State{Phase: Starting}))
+	first.failed(errAway)
+	g.Expect(w.State()).To(Equal(State{Phase: Starting}), "a life that has ended says nothing about the next")
 	close(w.lives[1].synced)
 	g.Eventually(w.State).Should(Equal(State{Phase: Serving}))
 }

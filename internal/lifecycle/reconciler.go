@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -93,12 +94,14 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, obj T) (ctrl.Result, erro
 	return r.report(ctx, before, obj, judge(outcome, err))
 }
 
+// settled asks the kind. By default a spec is settled once it was done well: one that failed for good is tried again when
+// its time comes.
 func (r *Reconciler[T]) settled(obj T) (time.Duration, bool) {
 	if s, ok := r.Syncer.(Settler[T]); ok {
 		return s.Settled(obj)
 	}
 	observed := obj.ObservedGeneration()
-	return 0, observed != nil && *observed == obj.GetGeneration()
+	return 0, observed != nil && *observed == obj.GetGeneration() && meta.IsStatusConditionTrue(*obj.StatusConditions(), r.Condition)
 }
 
 func (r *Reconciler[T]) ensureFinalizer(ctx context.Context, obj T) error {

@@ -80,11 +80,13 @@ func TestOnlyATransitionIsAnEvent(t *testing.T) {
 			Outcome{Reason: "Better", Message: "It works."}, []string{"status", "event Normal Better"}, ready(metav1.ConditionTrue, "Better", "It works.", start),
 		},
 		"another status is a transition and a warning": {
-			Outcome{Reason: "Bad", Message: "It does not.", Status: metav1.ConditionFalse}, []string{"status", "event Warning Bad"},
+			Outcome{Reason: "Bad", Message: "It does not.", Status: metav1.ConditionFalse},
+			[]string{"status", "event Warning Bad"},
 			ready(metav1.ConditionFalse, "Bad", "It does not.", later),
 		},
 		"what nobody can tell is a warning": {
-			Outcome{Reason: "Unclear", Status: metav1.ConditionUnknown}, []string{"status", "event Warning Unclear"},
+			Outcome{Reason: "Unclear", Status: metav1.ConditionUnknown},
+			[]string{"status", "event Warning Unclear"},
 			ready(metav1.ConditionUnknown, "Unclear", "", later),
 		},
 		"a silent transition is stored only": {

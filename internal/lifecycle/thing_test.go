@@ -38,7 +38,7 @@ type thingStatus struct {
 
 func (o *thing) DeepCopyObject() runtime.Object {
 	c := *o
-	o.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+	o.DeepCopyInto(&c.ObjectMeta)
 	c.Status.Conditions = append([]metav1.Condition(nil), o.Status.Conditions...)
 	return &c
 }

@@ -35,6 +35,8 @@ type verdict struct {
 	after           time.Duration
 	then            func()
 	fault           *fault.Fault
+	// err is the fault with what was wrapped around it.
+	err error
 }
 
 func judge(o Outcome, err error) verdict {
@@ -46,7 +48,7 @@ func judge(o Outcome, err error) verdict {
 		return verdict{reason: o.Reason, message: o.Message, status: status, silent: o.Silent, after: o.PollAfter, then: o.Then}
 	}
 	f := fault.Of(err, reasonFailed)
-	return verdict{reason: f.Reason, message: err.Error(), status: metav1.ConditionFalse, after: f.After, fault: f}
+	return verdict{reason: f.Reason, message: err.Error(), status: metav1.ConditionFalse, after: f.After, fault: f, err: err}
 }
 
 // mark writes the verdict into obj and reports whether it differs from the last one. observedGeneration moves on success
@@ -78,7 +80,7 @@ func (v verdict) result() (ctrl.Result, error) {
 	case v.fault.Kind == fault.Terminal:
 		return ctrl.Result{RequeueAfter: terminalRecheck}, nil
 	default:
-		return ctrl.Result{}, v.fault
+		return ctrl.Result{}, v.err
 	}
 }
 

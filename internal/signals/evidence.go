@@ -64,11 +64,8 @@ func (e Evidence) top(original, renamed string, room int) []candorv1alpha1.Entry
 	shown := make([]candorv1alpha1.Entry, 0, min(topEntries, len(e.Entries)))
 	room -= len(`,"top":[]`)
 	for _, entry := range e.Entries[:min(topEntries, len(e.Entries))] {
-		line := candorv1alpha1.Entry{
-			ID: Cut(entry.ID, 64), Severity: entry.Rank.String(), Package: Cut(entry.Package, 128),
-			Installed: Cut(entry.Installed, 64), Fixed: Cut(entry.Fixed, 64),
-			Message: Cut(strings.ReplaceAll(entry.Message, original, renamed), 256),
-		}
+		entry.Message = strings.ReplaceAll(entry.Message, original, renamed)
+		line := Show(entry)
 		text, err := json.Marshal(line)
 		if room -= len(text) + len(","); err != nil || room < 0 {
 			break
@@ -76,6 +73,14 @@ func (e Evidence) top(original, renamed string, room int) []candorv1alpha1.Entry
 		shown = append(shown, line)
 	}
 	return shown
+}
+
+// Show returns an entry as a Finding holds it.
+func Show(entry Entry) candorv1alpha1.Entry {
+	return candorv1alpha1.Entry{
+		ID: Cut(entry.ID, 64), Severity: entry.Rank.String(), Package: Cut(entry.Package, 128),
+		Installed: Cut(entry.Installed, 64), Fixed: Cut(entry.Fixed, 64), Message: Cut(entry.Message, 256),
+	}
 }
 
 // Cut shortens text to at most limit bytes, at a rune boundary, and marks that it did.

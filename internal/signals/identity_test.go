@@ -77,7 +77,7 @@ func TestTheIdentityOfAFindingIsThatOfItsSource(t *testing.T) {
 func TestSeveritiesAreOrdered(t *testing.T) {
 	for word, want := range map[string]Rank{
 		"UNKNOWN": Unknown, "LOW": Low, "MEDIUM": Medium, "HIGH": High, "CRITICAL": Critical,
-		"": Unknown, "high": Unknown, "NEGLIGIBLE": Unknown, "CRITICAL ": Unknown,
+		"": Unknown, "high": Unknown, "NEGLIGIBLE": Unknown, "CRITICAL!": Unknown,
 	} {
 		NewWithT(t).Expect(RankOf(word)).To(Equal(want), "%q", word)
 	}

@@ -50,7 +50,8 @@ func TestFingerprintChangesWithContentOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sig := criticalSignal()
 			test.change(&sig)
-			NewWithT(t).Expect(Fingerprint(sig) == Fingerprint(criticalSignal())).To(Equal(test.same))
+			same := Fingerprint(sig) == Fingerprint(criticalSignal())
+			NewWithT(t).Expect(same).To(Equal(test.same))
 		})
 	}
 }

@@ -29,7 +29,8 @@ func TestSummarySaysInOneLineWhatWasSeen(t *testing.T) {
 		want                  string
 	}{
 		"one vulnerability": {
-			vulnerabilities, "library/nginx", "nginx", []Entry{fixable(Critical, "CVE-2026-1")},
+			vulnerabilities, "library/nginx", "nginx",
+			[]Entry{fixable(Critical, "CVE-2026-1")},
 			"1 CRITICAL vulnerability in library/nginx (container nginx), 1 fixable: CVE-2026-1 [evidence abb8cc6e6c48822c]",
 		},
 		"every severity, and more than it names": {
@@ -38,15 +39,18 @@ func TestSummarySaysInOneLineWhatWasSeen(t *testing.T) {
 			"1 CRITICAL, 1 HIGH, 1 MEDIUM, 1 LOW, 1 UNKNOWN vulnerabilities in library/nginx (container nginx), 2 fixable: CVE-1, CVE-2, CVE-3 and 2 more [evidence b30a79f0ea7047fd]",
 		},
 		"one vulnerability in two packages is named once": {
-			vulnerabilities, "library/nginx", "", []Entry{{Rank: High, ID: "CVE-1", Package: "curl"}, {Rank: High, ID: "CVE-1", Package: "libcurl"}},
+			vulnerabilities, "library/nginx", "",
+			[]Entry{{Rank: High, ID: "CVE-1", Package: "curl"}, {Rank: High, ID: "CVE-1", Package: "libcurl"}},
 			"2 HIGH vulnerabilities in library/nginx: CVE-1 [evidence 20e7403891359f0b]",
 		},
 		"no fix, no repository and no container": {
-			vulnerabilities, "", "", []Entry{unfixable(High, "CVE-1"), unfixable(High, "CVE-2")},
+			vulnerabilities, "", "",
+			[]Entry{unfixable(High, "CVE-1"), unfixable(High, "CVE-2")},
 			"2 HIGH vulnerabilities: CVE-1, CVE-2 [evidence 11040a30b1043be8]",
 		},
 		"failed checks": {
-			failedChecks, "", "", []Entry{{Rank: High, ID: "KSV014", Message: "never part of it"}, {Rank: Medium, ID: "KSV001"}},
+			failedChecks, "", "",
+			[]Entry{{Rank: High, ID: "KSV014", Message: "never part of it"}, {Rank: Medium, ID: "KSV001"}},
 			"1 HIGH, 1 MEDIUM failed checks: KSV014, KSV001 [evidence cce6c8a234adae80]",
 		},
 	} {

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 	"github.com/candor-dev/candor/internal/signals"
@@ -146,8 +145,9 @@ func (b *bench) bareStatuses(ctx context.Context) error {
 }
 
 func (b *bench) bareRemove(ctx context.Context) error {
+	err := b.each(len(b.bare), func(i int) error { return b.cluster.Client.Delete(ctx, b.bare[i]) })
 	b.bare = nil
-	return b.cluster.Client.DeleteAllOf(ctx, &candorv1alpha1.Finding{}, client.InNamespace(bareNamespace))
+	return err
 }
 
 func (b *bench) settle(ctx context.Context) (err error) {

@@ -181,7 +181,7 @@ func conclude(f *candorv1alpha1.Finding, own bool, before candorv1alpha1.Outcome
 	case candorv1alpha1.OutcomeStillPresent:
 		o.Message = "The last report shows it."
 	case candorv1alpha1.OutcomeRecurred:
-		o.Message = fmt.Sprintf("It came back after it had ended; so far it did so %d times.", f.Status.TimesRecurred)
+		o.Message = fmt.Sprintf("It came back after it had ended (return number %d).", f.Status.TimesRecurred)
 	case candorv1alpha1.OutcomeResolved:
 		o.Message = "A later report does not show it any more."
 	case candorv1alpha1.OutcomeWorkloadGone:
@@ -196,7 +196,7 @@ func conclude(f *candorv1alpha1.Finding, own bool, before candorv1alpha1.Outcome
 	}
 	if !own {
 		o.Reason, o.Silent = candorv1alpha1.ReasonForeign, true
-		o.Message = fmt.Sprintf("The Finding of this container is named %s; nothing keeps this one up to date. Delete it.", signals.IdentityOf(f).FindingName())
+		o.Message = fmt.Sprintf("Nothing keeps this Finding up to date, since it does not have the name of its identity, %s: delete it.", signals.IdentityOf(f).FindingName())
 	}
 	return o
 }

@@ -104,6 +104,9 @@ func (r *ReportReconciler) gather(ctx context.Context, id signals.Identity) (*pa
 	}
 	if p.look.Known = p.finding != nil; p.look.Known {
 		p.look.Current = p.finding.Spec.Observed
+		if p.finding.Spec.Evidence != nil {
+			p.look.Shown = p.finding.Spec.Evidence.Top
+		}
 	}
 	var policies candorv1alpha1.SignalPolicyList
 	if err := r.Client.List(ctx, &policies, client.InNamespace(id.Namespace), client.UnsafeDisableDeepCopy); err != nil {

@@ -109,8 +109,7 @@ func (s *SignalPolicySyncer) look(p *candorv1alpha1.SignalPolicy) providerLook {
 			ready = append(ready, fmt.Sprintf("No provider named %q exists; known: %s.", provider, strings.Join(s.Providers.Classes.Providers(), ", ")))
 			continue
 		}
-		state, _ := s.Providers.State(provider)
-		a := judge(class, state)
+		a := s.judge(class)
 		look.undecided = look.undecided || a.undecided
 		sentences = append(sentences, a.message)
 		if a.order > worst.order {
@@ -142,8 +141,12 @@ type availability struct {
 	undecided       bool
 }
 
-func judge(class signals.Class, state crdgate.State) availability {
+func (s *SignalPolicySyncer) judge(class signals.Class) availability {
+	state, watched := s.Providers.State(class.Provider)
 	switch {
+	case !watched:
+		return availability{order: 3, status: metav1.ConditionFalse, reason: candorv1alpha1.ReasonProviderUnavailable, message: fmt.Sprintf(
+			"Nobody reads %s: the report controller is turned off.", class.Kind.Kind)}
 	case state.Phase == crdgate.Serving:
 		return availability{status: metav1.ConditionTrue, reason: candorv1alpha1.ReasonAvailable, message: fmt.Sprintf("Watching %s.", class.Kind.Kind)}
 	case state.Phase == crdgate.Absent:

@@ -47,14 +47,16 @@ func TestPoliciesOfANamespaceAddUp(t *testing.T) {
 		"a policy that says a word nobody knows means HIGH": {[]candorv1alpha1.SignalPolicy{asking(severity("BAD"), "trivy")}, Ask{MinRank: signals.High}, true},
 		"the lowest threshold counts": {
 			[]candorv1alpha1.SignalPolicy{asking(severity(candorv1alpha1.SeverityCritical), "trivy"), asking(severity(candorv1alpha1.SeverityMedium), "trivy")},
-			Ask{MinRank: signals.Medium}, true,
+			Ask{MinRank: signals.Medium},
+			true,
 		},
 		"the threshold of a policy that is being deleted does not count": {
 			[]candorv1alpha1.SignalPolicy{ended, asking(severity(candorv1alpha1.SeverityCritical), "trivy")}, Ask{MinRank: signals.Critical}, true,
 		},
 		"the threshold for another provider does not count": {
 			[]candorv1alpha1.SignalPolicy{asking(severity(candorv1alpha1.SeverityLow), "trivy/rbac"), asking(severity(candorv1alpha1.SeverityCritical), "trivy")},
-			Ask{MinRank: signals.Critical}, true,
+			Ask{MinRank: signals.Critical},
+			true,
 		},
 		"only what is fixable, when every policy says so": {
 			[]candorv1alpha1.SignalPolicy{asking(fixable, "trivy"), asking(fixable, "trivy")}, Ask{MinRank: signals.High, OnlyFixable: true}, true,
@@ -66,7 +68,8 @@ func TestPoliciesOfANamespaceAddUp(t *testing.T) {
 			[]candorv1alpha1.SignalPolicy{
 				asking(unknown(candorv1alpha1.UnknownLow), "trivy"), asking(unknown(candorv1alpha1.UnknownHigh), "trivy"), asking(unknown(candorv1alpha1.UnknownIgnore), "trivy"),
 			},
-			Ask{MinRank: signals.High, Unknown: signals.High}, true,
+			Ask{MinRank: signals.High, Unknown: signals.High},
+			true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

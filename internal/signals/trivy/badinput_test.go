@@ -50,9 +50,6 @@ func TestBadInputIsRejectedWithWhatIsWrong(t *testing.T) {
 	audit := func(checks []any, change ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
 		return builder.CheckReport("ConfigAuditReport", "team-a", "Service", "web", checks, change...)
 	}
-	malformed := func(detail string) *signals.Drop {
-		return &signals.Drop{Reason: signals.DropMalformed, Detail: detail}
-	}
 	const nameless = "no label trivy-operator.resource.name, no annotation of that name and no controller says which object the report speaks of"
 	for name, test := range map[string]struct {
 		report *unstructured.Unstructured
@@ -101,19 +98,43 @@ func TestBadInputIsRejectedWithWhatIsWrong(t *testing.T) {
 			web(nil, unlabel, put([]any{map[string]any{"kind": "ReplicaSet", "name": "web"}}, "metadata", "ownerReferences")),
 			&signals.Drop{Reason: signals.DropNoResourceName, Detail: nameless},
 		},
-		"what looks compacted and is not":      {web(nil, put(map[string]any{"lines": "no line\n"}, "candor")), malformed("the field candor is not what is kept of a report")},
-		"a compacted report of an empty line":  {web(nil, put(map[string]any{"lines": "\n"}, "candor")), malformed("the field candor is not what is kept of a report")},
-		"a compacted report of a rank too far": {web(nil, put(map[string]any{"lines": "9\ta\tb\tc\td\te\n"}, "candor")), malformed("the field candor is not what is kept of a report")},
-		"a compacted report that is text":      {web(nil, put("clean", "candor")), malformed("the field candor is not what is kept of a report")},
-		"a compacted report without lines":     {web(nil, put(map[string]any{}, "candor")), malformed("the field candor is not what is kept of a report")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, class, err := classes.Translate(test.report)
-			NewWithT(t).Expect(err).To(BeComparableTo(test.want))
-			_, err = class.Translate(compact(t, class, test.report).(*unstructured.Unstructured))
-			NewWithT(t).Expect(err).To(BeComparableTo(test.want), "from memory")
+			expectDropped(t, test.report, test.want)
 		})
 	}
+}
+
+func TestWhatLooksCompactedAndIsNotIsRejected(t *testing.T) {
+	for name, value := range map[string]any{
+		"text":                "clean",
+		"nothing":             nil,
+		"an object of no use": map[string]any{},
+		"lines of a number":   map[string]any{"lines": int64(4)},
+		"an empty line":       map[string]any{"lines": "\n"},
+		"a line of words":     map[string]any{"lines": "no line\n"},
+		"a line cut short":    map[string]any{"lines": "4\tCVE-1\tp\t1\t2\n"},
+		"a rank too high":     map[string]any{"lines": "5\ta\tb\tc\td\te\n"},
+		"a rank too low":      map[string]any{"lines": "-1\ta\tb\tc\td\te\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expectDropped(t, web(nil, put(value, compactKey)), malformed("the field candor is not what is kept of a report"))
+		})
+	}
+}
+
+func malformed(detail string) *signals.Drop {
+	return &signals.Drop{Reason: signals.DropMalformed, Detail: detail}
+}
+
+// expectDropped reads a report as it is, and as it is kept in memory.
+func expectDropped(t *testing.T, report *unstructured.Unstructured, want *signals.Drop) {
+	t.Helper()
+	class := classOf(report)
+	_, err := class.Translate(report)
+	NewWithT(t).Expect(err).To(BeComparableTo(want))
+	_, err = class.Translate(compact(t, class, report).(*unstructured.Unstructured))
+	NewWithT(t).Expect(err).To(BeComparableTo(want), "from memory")
 }
 
 func TestAReportOfAnotherKindIsNotTakenForAnEmptyOne(t *testing.T) {

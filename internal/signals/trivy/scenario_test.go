@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ import (
 // finding is what becomes of a report of the Deployment web where LOW and above is asked for.
 func finding(t *testing.T, report *unstructured.Unstructured) *candorv1alpha1.Finding {
 	t.Helper()
-	_, class, _ := classes.Translate(report)
+	class := classOf(report)
 	translated, err := class.Translate(compact(t, class, report).(*unstructured.Unstructured))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	id := signals.Identity{Provider: class.Provider, Namespace: "team-a", Kind: "Deployment", Name: "web", Container: translated.Subject.Container}
@@ -34,6 +35,10 @@ func finding(t *testing.T, report *unstructured.Unstructured) *candorv1alpha1.Fi
 	}
 	f.Status.Fingerprint = signals.Fingerprint(signals.Of(f))
 	return f
+}
+
+func classOf(report *unstructured.Unstructured) signals.Class {
+	return classes[slices.IndexFunc(classes, func(c signals.Class) bool { return c.Kind == report.GroupVersionKind() })]
 }
 
 func fingerprint(t *testing.T, report *unstructured.Unstructured) string {
@@ -147,6 +152,15 @@ func TestTheWordsOfAFailedCheckAreShownAndAreNoNews(t *testing.T) {
 		ID: "KSV014", Severity: "HIGH", Message: "Container 'nginx' of ReplicaSet 'web' should be read-only",
 	}}))
 	g.Expect(finding(t, report("web-5c9d7b6f4"))).To(BeComparableTo(before), "after a rollout nothing is written")
+}
+
+func TestACheckThatFailsTwiceIsOneEntry(t *testing.T) {
+	report := func(checks ...any) *unstructured.Unstructured {
+		return builder.CheckReport("ConfigAuditReport", "team-a", "StatefulSet", "web", checks)
+	}
+	once := finding(t, report(builder.Check("KSV014", "HIGH", false, "Container 'envoy'")))
+	twice := finding(t, report(builder.Check("KSV014", "HIGH", false, "Container 'nginx'"), builder.Check("KSV014", "HIGH", false, "Container 'envoy'")))
+	NewWithT(t).Expect(twice).To(BeComparableTo(once), "duplicate-entries: the first message in order is shown")
 }
 
 func TestG15AFindingOfAHostileReportIsSmall(t *testing.T) {

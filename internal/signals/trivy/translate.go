@@ -22,7 +22,7 @@ const (
 )
 
 // scanJob matches the Jobs that Trivy Operator itself runs.
-var scanJob = regexp.MustCompile(`^(scan-[a-z]+-|node-collector-)`)
+var scanJob = regexp.MustCompile(`^(scan-[a-z]+report|node-collector)-[a-z0-9]+$`)
 
 // translate reads a report, compacted or whole.
 func (c compacter) translate(object *unstructured.Unstructured) (signals.Report, error) {

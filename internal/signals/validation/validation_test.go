@@ -86,7 +86,8 @@ func TestASuppressionIsWarnedOfWhatMutesNothing(t *testing.T) {
 		"half a fingerprint":            {print64[:12], 0, []string{noPrint(print64[:12])}},
 		"a fingerprint in capitals":     {strings.ToUpper(print64), 0, []string{noPrint(strings.ToUpper(print64))}},
 		"a fingerprint and a line feed": {print64 + "\n", 0, []string{noPrint(print64 + `\n`)}},
-		"both mistakes": {"x", -time.Hour, []string{noPrint("x"),
+		"both mistakes": {"x", -time.Hour, []string{
+			noPrint("x"),
 			"spec.expiresAt: 2026-11-30T11:00:00Z has passed, so this mutes nothing: set a later time, or leave it out to mute until the content changes",
 		}},
 	} {

@@ -18,9 +18,10 @@ type Look struct {
 	Ask   policy.Ask
 	// Report is the report that speaks for the identity now; nil when there is none that can be used.
 	Report *signals.Report
-	// Known is whether there is a Finding, and Current what it says was last observed.
+	// Known is whether there is a Finding, Current what it says was last observed, and Shown the entries that it shows.
 	Known   bool
 	Current candorv1alpha1.Observation
+	Shown   []candorv1alpha1.Entry
 	// OwnerGone is whether the workload was looked for and not found.
 	OwnerGone bool
 	// MissingFor is how long there has been no evidence, and Grace how long that changes nothing.
@@ -37,7 +38,7 @@ func Decide(l Look) (candorv1alpha1.Observation, signals.Evidence, bool) {
 		if evidence := l.Ask.Select(l.Report.Entries); len(evidence.Entries) > 0 {
 			return candorv1alpha1.ObservedPresent, evidence, true
 		}
-		return candorv1alpha1.ObservedCleared, signals.Evidence{}, l.Known && l.Current != candorv1alpha1.ObservedOwnerGone
+		return l.unasked(), signals.Evidence{}, l.Known && l.Current != candorv1alpha1.ObservedOwnerGone
 	}
 	observed, speaks := l.missed()
 	return observed, signals.Evidence{}, speaks
@@ -53,6 +54,27 @@ func (l Look) Silent() bool {
 func (l Look) Awaiting() bool {
 	proven := l.Current == candorv1alpha1.ObservedCleared || l.Current == candorv1alpha1.ObservedOwnerGone
 	return l.Asked && l.Known && l.Silent() && !proven
+}
+
+// unasked tells a Finding whose entries are gone from one whose entries are there as before, and which the policies do not
+// ask for any more: a higher threshold resolves nothing.
+func (l Look) unasked() candorv1alpha1.Observation {
+	if l.Current == candorv1alpha1.ObservedCleared {
+		return candorv1alpha1.ObservedCleared
+	}
+	mark := func(e candorv1alpha1.Entry) candorv1alpha1.Entry {
+		return candorv1alpha1.Entry{ID: e.ID, Severity: e.Severity, Package: e.Package}
+	}
+	there := make(map[candorv1alpha1.Entry]bool, len(l.Report.Entries))
+	for _, entry := range l.Report.Entries {
+		there[mark(signals.Show(entry))] = true
+	}
+	for _, entry := range l.Shown {
+		if there[mark(entry)] {
+			return candorv1alpha1.ObservedExcluded
+		}
+	}
+	return candorv1alpha1.ObservedCleared
 }
 
 func (l Look) missed() (candorv1alpha1.Observation, bool) {

@@ -164,3 +164,42 @@ func TestAMissingReportChangesNothingBeforeTheGraceEnds(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatIsReportedAsBeforeAndNotAskedForAnyMoreIsOutOfPolicy(t *testing.T) {
+	shown := []candorv1alpha1.Entry{signals.Show(high)}
+	milder := high
+	milder.Rank = signals.Medium
+	for name, test := range map[string]struct {
+		look verify.Look
+		want candorv1alpha1.Observation
+	}{
+		"the threshold rose above what is there": {
+			verify.Look{Asked: true, Ask: policy.Ask{MinRank: signals.Critical}, Report: report(high), Known: true, Shown: shown},
+			candorv1alpha1.ObservedExcluded,
+		},
+		"only fixable ones are asked for now": {
+			verify.Look{Asked: true, Ask: policy.Ask{MinRank: signals.High, OnlyFixable: true}, Report: report(high), Known: true, Shown: shown},
+			candorv1alpha1.ObservedExcluded,
+		},
+		"a fix shipped, and something milder is left": {
+			verify.Look{Asked: true, Ask: askHigh, Report: report(low), Known: true, Shown: shown},
+			candorv1alpha1.ObservedCleared,
+		},
+		"the scanner rates the same vulnerability milder now": {
+			verify.Look{Asked: true, Ask: askHigh, Report: report(milder), Known: true, Shown: shown},
+			candorv1alpha1.ObservedCleared,
+		},
+		"what was proven gone before stays so": {
+			verify.Look{Asked: true, Ask: policy.Ask{MinRank: signals.Critical}, Report: report(high), Known: true, Current: candorv1alpha1.ObservedCleared, Shown: shown},
+			candorv1alpha1.ObservedCleared,
+		},
+		"a fix ships for what was out of policy": {
+			verify.Look{Asked: true, Ask: policy.Ask{MinRank: signals.Critical}, Report: report(), Known: true, Current: candorv1alpha1.ObservedExcluded, Shown: shown},
+			candorv1alpha1.ObservedCleared,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(decide(test.look)).To(Equal(says(test.want)))
+		})
+	}
+}

@@ -198,7 +198,7 @@ var _ = Describe("The first report of a workload", Ordered, func() {
 		w.apply(ctx, builder.StatefulSet(w.namespace, "twice"))
 		older := builder.VulnerabilityReport(w.namespace, "StatefulSet", "twice", "app", cves("HIGH", "CVE-2026-1"), builder.UpdatedAt(w.clock.Now()))
 		newer := builder.VulnerabilityReport(w.namespace, "StatefulSet", "twice", "app", cves("HIGH", "CVE-2026-2"), builder.UpdatedAt(w.clock.Now().Add(time.Minute)))
-		newer.SetName("a-second-report")
+		newer.SetName("the-second-report")
 		w.apply(ctx, newer, older)
 		w.settle(ctx)
 		shown := func() string { return w.of(ctx, "twice")().Spec.Evidence.Top[0].ID }

@@ -76,6 +76,38 @@ var _ = Describe("A crash between the write of the spec and that of the status",
 	)
 })
 
+var _ = Describe("What happens while the manager is down", func() {
+	DescribeTable("is made good by the next process",
+		func(ctx SpecContext, happens func(context.Context, *world), want candorv1alpha1.Outcome) {
+			w := newWorld(ctx)
+			w.apply(ctx, builder.StatefulSet(w.namespace, "web"), builder.Policy(w.namespace, "default", []string{"trivy"}))
+			w.run(ctx)
+			w.scan(ctx, "web", builder.Vulnerabilities(3, "HIGH"))
+			w.settle(ctx)
+			cost := w.cost(ctx, func() {
+				w.stop()
+				happens(ctx, w)
+				w.run(ctx)
+			})
+			Expect(outcome(w.of(ctx, "web"))()).To(Equal(want))
+			Expect(cost).To(Equal(kube.Counts{"patch findings": 1, "update findings/status": 1}))
+		},
+		Entry("a report of other content", func(ctx context.Context, w *world) {
+			w.scan(ctx, "web", builder.Vulnerabilities(4, "HIGH"))
+		}, candorv1alpha1.OutcomeStillPresent),
+		Entry("an empty report", func(ctx context.Context, w *world) {
+			w.scan(ctx, "web", []any{})
+		}, candorv1alpha1.OutcomeResolved),
+		Entry("the end of the workload", func(ctx context.Context, w *world) {
+			w.remove(ctx, builder.StatefulSet(w.namespace, "web"))
+			w.unscan(ctx, "web")
+		}, candorv1alpha1.OutcomeWorkloadGone),
+		Entry("the end of the policy", func(ctx context.Context, w *world) {
+			w.remove(ctx, builder.Policy(w.namespace, "default", nil))
+		}, candorv1alpha1.OutcomeOutOfPolicy),
+	)
+})
+
 var _ = Describe("Controllers started in any order", Ordered, func() {
 	var (
 		w           *world

@@ -107,7 +107,7 @@ var _ = Describe("A policy", func() {
 		Expect(w.of(ctx, "web")().Spec.Severity).To(Equal(candorv1alpha1.SeverityMedium))
 	})
 
-	PDescribeTable("thresholds changed: what is not asked for any more but still reported is out of policy, not resolved",
+	DescribeTable("thresholds changed: what is not asked for any more but still reported is out of policy, not resolved",
 		func(ctx SpecContext, entries []any, stricter func(*candorv1alpha1.SignalPolicy)) {
 			asks(ctx)
 			w.scan(ctx, "web", entries)

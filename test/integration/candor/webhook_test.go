@@ -4,7 +4,6 @@
 package candor
 
 import (
-	"context"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -73,12 +72,10 @@ var _ = Describe("The webhooks", Ordered, ContinueOnFailure, func() {
 		Expect(person.Create(ctx, old)).To(Succeed())
 		Expect(person.warnings()).To(ConsistOf(unknownProvider, noEffect))
 
-		p := getPolicy(ctx, w.namespace)
-		p.Spec.MinSeverity = candorv1alpha1.SeverityLow
-		Expect(person.Update(ctx, p)).To(Succeed())
+		edited := builder.Policy(w.namespace, "default", nil)
+		Expect(person.Patch(ctx, edited, mergePatch(`{"spec": {"minSeverity": "LOW"}}`))).To(Succeed())
 		Expect(person.warnings()).To(ConsistOf(asksDifferently))
-		p.Labels = map[string]string{"team": "a"}
-		Expect(person.Update(ctx, p)).To(Succeed())
+		Expect(person.Patch(ctx, edited, mergePatch(`{"metadata": {"labels": {"team": "a"}}}`))).To(Succeed())
 		Expect(person.warnings()).To(BeEmpty(), "the spec is as it was")
 
 		Expect(person.Create(ctx, builder.Suppression(w.namespace, "short", "18a01a3c8832"))).To(Succeed())
@@ -105,7 +102,7 @@ var _ = Describe("The webhooks", Ordered, ContinueOnFailure, func() {
 		person := newPerson()
 		Expect(person.Create(ctx, builder.Policy(w.namespace, "default", []string{"falco"}))).To(Succeed())
 		Expect(person.Create(ctx, builder.Suppression(w.namespace, "quiet", "18a01a3c8832"))).To(Succeed())
-		Expect(person.Update(ctx, getPolicy(ctx, w.namespace))).To(Succeed())
+		Expect(person.Patch(ctx, builder.Policy(w.namespace, "default", nil), mergePatch(`{"spec": {"minSeverity": "LOW"}}`))).To(Succeed())
 		Expect(person.warnings()).To(BeEmpty())
 	})
 })
@@ -142,11 +139,4 @@ func (p *person) warnings() []string {
 	heard := p.heard
 	p.heard = nil
 	return heard
-}
-
-func getPolicy(ctx context.Context, namespace string) *candorv1alpha1.SignalPolicy {
-	GinkgoHelper()
-	p := &candorv1alpha1.SignalPolicy{}
-	Expect(cluster.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "default"}, p)).To(Succeed())
-	return p
 }
