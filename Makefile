@@ -86,6 +86,10 @@ test: ## Run every test, with a real etcd and API server
 bench: ## Run the cost and scale benchmarks
 	@$(control_plane); go run ./test/bench
 
+.PHONY: e2e
+e2e: build ## Install config/default on the cluster of $$KUBECONFIG and test it; test/e2e says how
+	E2E_IMG=$${E2E_IMG:-$(IMG)} KUBECTL=$(KUBECTL) go test -tags e2e -count=1 -v $(TESTFLAGS) ./test/e2e
+
 .PHONY: controlplane
 controlplane: ## Start an API server with the CRDs, without the manager
 	@$(control_plane); go run ./test/demo -controlplane-only

@@ -13,7 +13,6 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -93,8 +92,8 @@ var _ = Describe("The API", Ordered, ContinueOnFailure, func() {
 			"True/NoEffect: Accepted for compatibility, without effect in this version: " +
 				"spec.budget, spec.webhook, spec.webhookReceiver, spec.gitOpsRepo, spec.pullRequestBudget."))
 		id := signals.Identity{Provider: "trivy", Namespace: w.namespace, Kind: "Deployment", Name: "api"}
-		Eventually(w.verified(ctx, "finding-sample")).Should(Equal("Stale, False/Foreign: The Finding of this container is named " +
-			id.FindingName() + "; nothing keeps this one up to date. Delete it."))
+		Eventually(w.verified(ctx, "finding-sample")).Should(Equal("Stale, False/Foreign: Nothing keeps this Finding up to date, " +
+			"since it does not have the name of its identity, " + id.FindingName() + ": delete it."))
 		Eventually(w.suppression(ctx, "suppression-sample")).Should(Equal(noMatch))
 	})
 
@@ -132,7 +131,7 @@ var _ = Describe("The API", Ordered, ContinueOnFailure, func() {
 	DescribeTable("identity: of a Finding never changes",
 		func(ctx SpecContext, source string) {
 			f := w.finding(ctx, "trivy", "Deployment", "web", "nginx")()
-			Expect(cluster.Client.Patch(ctx, f, mergePatch(`{"spec": {"source": `+source+`}}`))).To(MatchError(ContainSubstring(
+			Expect(cluster.Client.Patch(ctx, f, merge(`{"spec": {"source": `+source+`}}`))).To(MatchError(ContainSubstring(
 				"the identity of a Finding (provider, kind, name, container) never changes: create another Finding instead")))
 		},
 		Entry("in its provider", `{"provider": "other"}`), Entry("in its kind", `{"kind": "Other"}`), Entry("in its name", `{"name": "other"}`),
@@ -141,7 +140,7 @@ var _ = Describe("The API", Ordered, ContinueOnFailure, func() {
 
 	It("identity: may stay while what points to the report changes, which is then put right", func(ctx SpecContext) {
 		f := w.finding(ctx, "trivy", "Deployment", "web", "nginx")
-		Expect(cluster.Client.Patch(ctx, f(), mergePatch(`{"spec": {"source": {"refName": "something-else"}}}`))).To(Succeed())
+		Expect(cluster.Client.Patch(ctx, f(), merge(`{"spec": {"source": {"refName": "something-else"}}}`))).To(Succeed())
 		Eventually(func() string { return f().Spec.Source.RefName }).Should(Equal("web"))
 	})
 
@@ -238,8 +237,6 @@ func seventeenProviders(spec map[string]any) {
 	}
 	spec["providers"] = providers
 }
-
-func mergePatch(patch string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(patch)) }
 
 func setTo(field string, value any) func(map[string]any) {
 	return func(spec map[string]any) { spec[field] = value }

@@ -104,7 +104,7 @@ var _ = Describe("A report that is unusual", func() {
 		f := w.finding(ctx, "trivy", "StatefulSet", "big", "app")
 		Eventually(outcome(f)).Should(Equal(candorv1alpha1.OutcomeStillPresent))
 		Expect(f().Spec.Evidence.Total).To(BeEquivalentTo(5000))
-		Expect(len(f().Spec.Evidence.Top)).To(BeNumerically("~", 15, 10))
+		Expect(f().Spec.Evidence.Top).NotTo(BeEmpty())
 		Expect(f().Status.Brief).To(Equal("5000 high"))
 		Expect(sizeOf(f())).To(BeNumerically("<", 16<<10))
 	})

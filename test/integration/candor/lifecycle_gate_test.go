@@ -39,7 +39,8 @@ var _ = Describe("The gate, proven", func() {
 			if i == ingests/2 {
 				w.restart(ctx)
 			}
-			w.rescan(ctx, "web", rescored(shuffled(builder.Vulnerabilities(5, "HIGH"))), builder.UpdatedAt(w.clock.Now().Add(time.Duration(i)*time.Hour)))
+			w.clock.Step(time.Hour)
+			w.rescan(ctx, "web", rescored(shuffled(builder.Vulnerabilities(5, "HIGH"))), builder.UpdatedAt(w.clock.Now()))
 			w.settle(ctx)
 			Expect(signals.NeedsEnrichment(w.of(ctx, "web")())).To(BeFalse(), whyGate, i, ingests)
 		}

@@ -173,11 +173,13 @@ func (w *world) wakeFinding(ctx context.Context, name string) {
 	w.settle(ctx)
 }
 
-// cost returns what the manager asked the API server to store in this namespace because of what happens, events aside.
+// cost returns what the manager asked the API server to store in this namespace because of what happens, events aside. Time
+// passes before, so that a write of nothing but the time shows.
 func (w *world) cost(ctx context.Context, happens func()) kube.Counts {
 	GinkgoHelper()
 	w.settle(ctx)
 	before := w.stored()
+	w.clock.Step(time.Second)
 	happens()
 	w.settle(ctx)
 	return w.stored().Since(before)

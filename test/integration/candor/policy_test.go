@@ -63,7 +63,7 @@ var _ = Describe("The status of a policy", Ordered, ContinueOnFailure, func() {
 		Eventually(w.policy(ctx, "old", candorv1alpha1.ConditionFieldsWithoutEffect)).Should(
 			Equal("True/NoEffect: Accepted for compatibility, without effect in this version: spec.budget, spec.webhook."))
 		Expect(w.policy(ctx, "old", candorv1alpha1.ConditionReady)()).To(HavePrefix("True/Active"))
-		Expect(cluster.Client.Patch(ctx, p, mergePatch(`{"spec": {"budget": null, "webhook": null}}`))).To(Succeed())
+		Expect(cluster.Client.Patch(ctx, p, merge(`{"spec": {"budget": null, "webhook": null}}`))).To(Succeed())
 		Eventually(w.policy(ctx, "old", candorv1alpha1.ConditionFieldsWithoutEffect)).Should(BeEmpty())
 	})
 

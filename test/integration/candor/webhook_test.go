@@ -73,9 +73,9 @@ var _ = Describe("The webhooks", Ordered, ContinueOnFailure, func() {
 		Expect(person.warnings()).To(ConsistOf(unknownProvider, noEffect))
 
 		edited := builder.Policy(w.namespace, "default", nil)
-		Expect(person.Patch(ctx, edited, mergePatch(`{"spec": {"minSeverity": "LOW"}}`))).To(Succeed())
+		Expect(person.Patch(ctx, edited, merge(`{"spec": {"minSeverity": "LOW"}}`))).To(Succeed())
 		Expect(person.warnings()).To(ConsistOf(asksDifferently))
-		Expect(person.Patch(ctx, edited, mergePatch(`{"metadata": {"labels": {"team": "a"}}}`))).To(Succeed())
+		Expect(person.Patch(ctx, edited, merge(`{"metadata": {"labels": {"team": "a"}}}`))).To(Succeed())
 		Expect(person.warnings()).To(BeEmpty(), "the spec is as it was")
 
 		Expect(person.Create(ctx, builder.Suppression(w.namespace, "short", "18a01a3c8832"))).To(Succeed())
@@ -102,7 +102,7 @@ var _ = Describe("The webhooks", Ordered, ContinueOnFailure, func() {
 		person := newPerson()
 		Expect(person.Create(ctx, builder.Policy(w.namespace, "default", []string{"falco"}))).To(Succeed())
 		Expect(person.Create(ctx, builder.Suppression(w.namespace, "quiet", "18a01a3c8832"))).To(Succeed())
-		Expect(person.Patch(ctx, builder.Policy(w.namespace, "default", nil), mergePatch(`{"spec": {"minSeverity": "LOW"}}`))).To(Succeed())
+		Expect(person.Patch(ctx, builder.Policy(w.namespace, "default", nil), merge(`{"spec": {"minSeverity": "LOW"}}`))).To(Succeed())
 		Expect(person.warnings()).To(BeEmpty())
 	})
 })
