@@ -23,6 +23,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 	candorcontroller "github.com/candor-dev/candor/internal/controller/candor"
 	"github.com/candor-dev/candor/internal/signals"
 )
@@ -109,6 +110,7 @@ func managerOptions(options Options, parts Parts) ctrl.Options {
 // cacheOptions keeps out of memory what no controller reads.
 func cacheOptions() cache.Options {
 	options := cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: map[client.Object]cache.ByObject{}}
+	options.ByObject[&candorv1alpha1.Finding{}] = cache.ByObject{Transform: candorcontroller.CompactFinding}
 	for _, object := range candorcontroller.Intermediates() {
 		options.ByObject[object] = cache.ByObject{Transform: candorcontroller.CompactIntermediate}
 	}

@@ -75,6 +75,15 @@ func (e Evidence) top(original, renamed string, room int) []candorv1alpha1.Entry
 	return shown
 }
 
+// TopMark tells apart two lists of shown entries by everything but their messages: scanners reword those, which is no news.
+func TopMark(top []candorv1alpha1.Entry) string {
+	h := sha256.New()
+	for _, e := range top {
+		writeFields(h, e.ID, e.Severity, e.Package, e.Installed, e.Fixed)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}
+
 // Show returns an entry as a Finding holds it.
 func Show(entry Entry) candorv1alpha1.Entry {
 	return candorv1alpha1.Entry{

@@ -53,7 +53,7 @@ func (b *bench) startManager(ctx context.Context) (*process, error) {
 		return nil, fmt.Errorf("making a log: %w", err)
 	}
 	command.Stdout, command.Stderr = log, log
-	command.Env = append(os.Environ(), "GOMEMLIMIT=200MiB")
+	command.Env = append(os.Environ(), "GOGC=50", "GOMEMLIMIT=410MiB") // as in config/manager
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("starting Candor: %w", err)
 	}

@@ -202,7 +202,7 @@ type Evidence struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=25
-	Top []Entry `json:"top,omitempty"`
+	Top []Entry `json:"top,omitzero"`
 
 	// artifact is the image that was scanned.
 	// +optional

@@ -99,27 +99,6 @@ func Intermediates() []client.Object {
 	return []client.Object{intermediate("ReplicaSet"), intermediate("Job")}
 }
 
-// CompactIntermediate keeps of a ReplicaSet or a Job what tells its controller and its revision.
-func CompactIntermediate(object any) (any, error) {
-	full, ok := object.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return object, nil
-	}
-	slim := &metav1.PartialObjectMetadata{TypeMeta: full.TypeMeta, ObjectMeta: metav1.ObjectMeta{
-		Namespace: full.Namespace, Name: full.Name, UID: full.UID, ResourceVersion: full.ResourceVersion,
-		Generation: full.Generation, CreationTimestamp: full.CreationTimestamp, DeletionTimestamp: full.DeletionTimestamp,
-	}}
-	if owner := metav1.GetControllerOfNoCopy(full); owner != nil {
-		slim.OwnerReferences = []metav1.OwnerReference{*owner}
-	}
-	for _, key := range revisions {
-		if value, ok := full.Annotations[key]; ok {
-			metav1.SetMetaDataAnnotation(&slim.ObjectMeta, key, value)
-		}
-	}
-	return slim, nil
-}
-
 func revisionNumber(object client.Object) int {
 	for _, key := range revisions {
 		if number, err := strconv.Atoi(object.GetAnnotations()[key]); err == nil {

@@ -104,9 +104,6 @@ func (r *ReportReconciler) gather(ctx context.Context, id signals.Identity) (*pa
 	}
 	if p.look.Known = p.finding != nil; p.look.Known {
 		p.look.Current = p.finding.Spec.Observed
-		if p.finding.Spec.Evidence != nil {
-			p.look.Shown = p.finding.Spec.Evidence.Top
-		}
 	}
 	var policies candorv1alpha1.SignalPolicyList
 	if err := r.Client.List(ctx, &policies, client.InNamespace(id.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -141,8 +138,23 @@ func (r *ReportReconciler) readReport(ctx context.Context, p *pass) (bool, error
 		return state.Phase == crdgate.Absent, nil
 	}
 	report, err := r.fold(ctx, reader, p)
-	p.look.Report = report
+	if p.look.Report = report; err == nil && p.look.NeedsShown() {
+		p.look.Shown, err = r.shown(ctx, p)
+	}
 	return true, err
+}
+
+// shown reads the entries that the Finding shows, which the cache does not hold.
+func (r *ReportReconciler) shown(ctx context.Context, p *pass) ([]candorv1alpha1.Entry, error) {
+	var finding candorv1alpha1.Finding
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(p.finding), &finding)
+	if err := client.IgnoreNotFound(err); err != nil {
+		return nil, fmt.Errorf("reading the Finding of %s: %w", p.id, err)
+	}
+	if finding.Spec.Evidence == nil {
+		return nil, nil
+	}
+	return finding.Spec.Evidence.Top, nil
 }
 
 // readAbsence finds out how long evidence has been missing and, when no report is left, whether the workload is.
@@ -193,7 +205,7 @@ func (r *ReportReconciler) write(ctx context.Context, p *pass, observed candorv1
 	after.Spec.Observed = observed
 	if observed == candorv1alpha1.ObservedPresent {
 		after.Spec = signals.Spec(p.class, p.id, *p.look.Report, evidence)
-		keepMessages(p.finding.Spec.Evidence, after.Spec.Evidence)
+		leaveTop(p.finding, after.Spec.Evidence)
 	}
 	metav1.SetMetaDataLabel(&after.ObjectMeta, candorv1alpha1.LabelOutcome, verify.Label(observed))
 	if reflect.DeepEqual(p.finding.Spec, after.Spec) && p.finding.Labels[candorv1alpha1.LabelOutcome] == verify.Label(observed) {
@@ -241,19 +253,6 @@ func (r *ReportReconciler) rejected(ctx context.Context, id signals.Identity, er
 func (r *ReportReconciler) count(p *pass, result string) {
 	if p.look.Report != nil {
 		r.Metrics.ingested(p.id.Provider, result)
-	}
-}
-
-// keepMessages keeps the wording of checks that are otherwise the same: scanners reword them, which is no news.
-func keepMessages(before, after *candorv1alpha1.Evidence) {
-	if before == nil || before.Digest != after.Digest || len(before.Top) != len(after.Top) {
-		return
-	}
-	for i := range after.Top {
-		shown := after.Top[i]
-		if shown.Message = before.Top[i].Message; shown == before.Top[i] {
-			after.Top[i] = shown
-		}
 	}
 }
 

@@ -106,19 +106,29 @@ func TestBadInputIsRejectedWithWhatIsWrong(t *testing.T) {
 }
 
 func TestWhatLooksCompactedAndIsNotIsRejected(t *testing.T) {
-	for name, value := range map[string]any{
-		"text":                "clean",
-		"nothing":             nil,
-		"an object of no use": map[string]any{},
-		"lines of a number":   map[string]any{"lines": int64(4)},
-		"an empty line":       map[string]any{"lines": "\n"},
-		"a line of words":     map[string]any{"lines": "no line\n"},
-		"a line cut short":    map[string]any{"lines": "4\tCVE-1\tp\t1\t2\n"},
-		"a rank too high":     map[string]any{"lines": "5\ta\tb\tc\td\te\n"},
-		"a rank too low":      map[string]any{"lines": "-1\ta\tb\tc\td\te\n"},
+	head := compactMark + "\tReplicaSet\tweb\tnginx" + strings.Repeat("\t", 9) + "\n"
+	for name, value := range map[string]string{
+		"a header alone":         compactMark + "\t",
+		"a header cut short":     compactMark + "\tReplicaSet\tweb\n",
+		"a header of many words": compactMark + strings.Repeat("\tweb", 20) + "\n",
+		"an empty line":          head + "\n",
+		"a line of words":        head + "no line\n",
+		"a line cut short":       head + "4\tCVE-1\tp\t1\t2\n",
+		"a rank too high":        head + "5\ta\tb\tc\td\te\n",
+		"a rank too low":         head + "-1\ta\tb\tc\td\te\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			expectDropped(t, web(nil, put(value, compactKey)), malformed("the field candor is not what is kept of a report"))
+			expectDropped(t, web(nil, put(value, compactKey)), malformed("this is no VulnerabilityReport"))
+		})
+	}
+}
+
+func TestAFieldThatOnlyHasTheNameOfOursIsIgnored(t *testing.T) {
+	for name, value := range map[string]any{"text": "clean", "nothing": nil, "an object": map[string]any{}, "a number": int64(4)} {
+		t.Run(name, func(t *testing.T) {
+			report, err := Vulnerabilities().Translate(web(builder.Vulnerabilities(2, "HIGH"), put(value, compactKey)))
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			NewWithT(t).Expect(report.Entries).To(HaveLen(2))
 		})
 	}
 }

@@ -9,26 +9,20 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/candor-dev/candor/internal/signals"
 )
 
-// Where a compacted report keeps what is left of "report". All values are strings, since nested maps are what makes a
-// cached report large.
-const (
-	compactKey  = "candor"
-	keyLines    = "lines"
-	keyUpdated  = "updated"
-	keyProblem  = "problem"
-	keyRegistry = "registry"
-	keyRepo     = "repository"
-	keyTag      = "tag"
-	keyDigest   = "digest"
-)
+// compactKey is where a compacted report keeps what is left of it, as one string: nested maps are what makes a cached report
+// large. The first line is a header, each further line an entry.
+const compactKey = "candor"
+
+// compactMark starts a header, to tell it from what somebody else may have written there.
+const compactMark = "candor/1"
 
 const (
 	labelKind      = "trivy-operator.resource.kind"
@@ -43,69 +37,84 @@ type compacter struct {
 	entry entryReader
 }
 
-// compact cuts a report down to one string of lines and what tells its subject. Anything but a report of this kind, and a
-// compacted one, is returned as it is: an informer runs its transform on tombstones, and twice on each object.
+// compact cuts a report down to one string. Anything but a report of this kind, and a compacted one, is returned as it is: an
+// informer runs its transform on tombstones, and twice on each object.
 func (c compacter) compact(object any) (any, error) {
 	full, ok := object.(*unstructured.Unstructured)
 	if !ok || full.GroupVersionKind() != c.kind {
 		return object, nil
 	}
-	if _, done := full.Object[compactKey]; done {
+	if _, done := compacted(full); done {
 		return object, nil
 	}
-	slim := &unstructured.Unstructured{Object: map[string]any{compactKey: c.body(full)}}
+	slim := &unstructured.Unstructured{Object: map[string]any{compactKey: c.keep(full)}}
 	slim.SetGroupVersionKind(c.kind)
-	copyMetadata(slim, full)
-	return slim, nil
-}
-
-func copyMetadata(slim, full *unstructured.Unstructured) {
 	slim.SetNamespace(full.GetNamespace())
 	slim.SetName(full.GetName())
 	slim.SetUID(full.GetUID())
 	slim.SetResourceVersion(full.GetResourceVersion())
-	slim.SetGeneration(full.GetGeneration())
-	slim.SetCreationTimestamp(full.GetCreationTimestamp())
-	slim.SetDeletionTimestamp(full.GetDeletionTimestamp())
-	slim.SetLabels(pick(full.GetLabels(), labelKind, labelName, labelContainer))
-	slim.SetAnnotations(pick(full.GetAnnotations(), annotationName, annotationTTL))
-	if owner := metav1.GetControllerOfNoCopy(full); owner != nil {
-		slim.SetOwnerReferences([]metav1.OwnerReference{*owner})
-	}
+	return slim, nil
 }
 
-func pick(all map[string]string, keys ...string) map[string]string {
-	picked := map[string]string{}
-	for _, key := range keys {
-		if value, ok := all[key]; ok {
-			picked[key] = strings.Clone(value)
-		}
-	}
-	return picked
+func compacted(report *unstructured.Unstructured) (string, bool) {
+	text, ok := report.Object[compactKey].(string)
+	return text, ok && strings.HasPrefix(text, compactMark+"\t")
 }
 
-// body returns the compacted report, or what is wrong with it.
-func (c compacter) body(full *unstructured.Unstructured) map[string]any {
+// keep returns everything that translate needs, or why the report cannot be used.
+func (c compacter) keep(full *unstructured.Unstructured) string {
+	head := header{created: full.GetCreationTimestamp().UTC().Format(time.RFC3339), ttl: full.GetAnnotations()[annotationTTL]}
+	subject, drop := subjectOf(full)
+	head.kind, head.name, head.container = subject.Kind, subject.Name, subject.Container
 	report, ok := full.Object["report"].(map[string]any)
-	if !ok {
-		return map[string]any{keyProblem: "the field report is missing or not an object"}
+	if !ok && drop == nil {
+		drop = &signals.Drop{Reason: signals.DropMalformed, Detail: "the field report is missing or not an object"}
 	}
 	entries, err := c.entry.readAll(report)
-	if err != nil {
-		return map[string]any{keyProblem: err.Error()}
+	if err != nil && drop == nil {
+		drop = &signals.Drop{Reason: signals.DropMalformed, Detail: err.Error()}
 	}
-	body := map[string]any{keyLines: pack(entries)}
-	keep := func(key string, path ...string) {
-		if value, _, err := unstructured.NestedString(report, path...); err == nil && value != "" {
-			body[key] = clean(value)
-		}
+	if drop != nil {
+		head.drop, head.detail = drop.Reason, drop.Detail
+		return head.line()
 	}
-	keep(keyUpdated, "updateTimestamp")
-	keep(keyRegistry, "registry", "server")
-	keep(keyRepo, "artifact", "repository")
-	keep(keyTag, "artifact", "tag")
-	keep(keyDigest, "artifact", "digest")
-	return body
+	text := func(path ...string) string { value, _, _ := unstructured.NestedString(report, path...); return value }
+	head.updated, head.registry = text("updateTimestamp"), text("registry", "server")
+	head.repository, head.tag, head.digest = text("artifact", "repository"), text("artifact", "tag"), text("artifact", "digest")
+	return head.line() + pack(entries)
+}
+
+// header is the first line of a compacted report.
+type header struct {
+	kind, name, container, ttl, created, updated, registry, repository, tag, digest, drop, detail string
+}
+
+func (h *header) fields() []*string {
+	return []*string{
+		&h.kind, &h.name, &h.container, &h.ttl, &h.created, &h.updated, &h.registry, &h.repository, &h.tag, &h.digest, &h.drop, &h.detail,
+	}
+}
+
+func (h *header) line() string {
+	var b strings.Builder
+	b.WriteString(compactMark)
+	for _, field := range h.fields() {
+		b.WriteString("\t" + clean(*field))
+	}
+	return b.String() + "\n"
+}
+
+// readHeader is the inverse of line; false for what line did not write.
+func readHeader(line string) (header, bool) {
+	var h header
+	parts, fields := strings.Split(line, "\t"), h.fields()
+	if len(parts) != len(fields)+1 {
+		return h, false
+	}
+	for i, field := range fields {
+		*field = parts[i+1]
+	}
+	return h, true
 }
 
 // pack writes entries as one string, worst first and without duplicates, so that the order of a scan means nothing.

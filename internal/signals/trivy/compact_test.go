@@ -40,27 +40,16 @@ func TestCompactKeepsWhatTranslateNeedsAndNothingElse(t *testing.T) {
 	report.SetCreationTimestamp(metav1.NewTime(time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)))
 	report.SetFinalizers([]string{"example.com/keep"})
 	report.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "trivy-operator"}})
-	yes := true
 	report.SetOwnerReferences(append(report.GetOwnerReferences(), metav1.OwnerReference{Kind: "Other", Name: "no controller"}))
 
 	NewWithT(t).Expect(compact(t, Vulnerabilities(), report).(*unstructured.Unstructured).Object).To(BeComparableTo(map[string]any{
 		"apiVersion": "aquasecurity.github.io/v1alpha1", "kind": "VulnerabilityReport",
 		"metadata": map[string]any{
-			"namespace": "team-a", "name": "replicaset-web-7d9f8c6b5-nginx", "uid": "5d5c1d3e", "resourceVersion": "42", "generation": int64(7),
-			"creationTimestamp": "2026-11-30T12:00:00Z",
-			"labels": map[string]any{
-				"trivy-operator.resource.kind": "ReplicaSet", "trivy-operator.resource.name": "web-7d9f8c6b5", "trivy-operator.container.name": "nginx",
-			},
-			"annotations": map[string]any{"trivy-operator.aquasecurity.github.io/report-ttl": "24h0m0s"},
-			"ownerReferences": []any{map[string]any{
-				"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-7d9f8c6b5", "uid": "00000000-0000-4000-8000-000000000000", "controller": yes,
-			}},
+			"namespace": "team-a", "name": "replicaset-web-7d9f8c6b5-nginx", "uid": "5d5c1d3e", "resourceVersion": "42",
 		},
-		"candor": map[string]any{
-			"lines":   "4\tCVE-2026-2\tzlib\t1.0.0\t1.0.1\t\n3\tCVE-2026-1\topenssl\t1.0.0\t1.0.1\t\n",
-			"updated": "2026-11-01T10:00:00Z", "registry": "index.docker.io", "repository": "library/nginx", "tag": "1.27",
-			"digest": "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-		},
+		"candor": "candor/1\tReplicaSet\tweb-7d9f8c6b5\tnginx\t24h0m0s\t2026-11-30T12:00:00Z\t2026-11-01T10:00:00Z\tindex.docker.io\tlibrary/nginx\t1.27\t" +
+			"sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\t\t\n" +
+			"4\tCVE-2026-2\tzlib\t1.0.0\t1.0.1\t\n3\tCVE-2026-1\topenssl\t1.0.0\t1.0.1\t\n",
 	}))
 }
 

@@ -4,8 +4,10 @@
 package trivy
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,44 +26,47 @@ const (
 // scanJob matches the Jobs that Trivy Operator itself runs.
 var scanJob = regexp.MustCompile(`^(scan-[a-z]+report|node-collector)-[a-z0-9]+$`)
 
-// translate reads a report, compacted or whole.
+// translate reads a report, compacted or whole. It tells the subject of one that cannot be used, where that much can be told.
 func (c compacter) translate(object *unstructured.Unstructured) (signals.Report, error) {
-	compacted, err := c.compact(object)
-	if err != nil {
-		return signals.Report{}, err
+	text, ok := compacted(object)
+	if !ok && object.GroupVersionKind() == c.kind {
+		text = c.keep(object)
 	}
-	slim := compacted.(*unstructured.Unstructured)
-	subject, err := subjectOf(slim)
-	report := signals.Report{
-		Subject: subject, Name: slim.GetName(), Superseded: slim.GetAnnotations()[annotationTTL] == "0s", Updated: slim.GetCreationTimestamp().Time,
-	}
-	if err != nil {
-		return report, err
-	}
-	body, _ := slim.Object[compactKey].(map[string]any)
-	text := func(key string) string { value, _ := body[key].(string); return value }
-	if problem := text(keyProblem); problem != "" {
-		return report, &signals.Drop{Reason: signals.DropMalformed, Detail: problem}
-	}
-	lines, kept := body[keyLines].(string)
+	first, lines, _ := strings.Cut(text, "\n")
+	head, ok := readHeader(first)
 	entries, packed := unpack(lines)
-	if !kept || !packed {
-		return report, &signals.Drop{Reason: signals.DropMalformed, Detail: "the field " + compactKey + " is not what is kept of a report"}
+	report := signals.Report{
+		Subject:    signals.Subject{Namespace: object.GetNamespace(), Kind: head.kind, Name: head.name, Container: head.container},
+		Name:       object.GetName(),
+		Superseded: head.ttl == "0s",
+		Updated:    cmp.Or(moment(head.updated), moment(head.created)),
+		Entries:    entries,
 	}
-	if updated, err := time.Parse(time.RFC3339, text(keyUpdated)); err == nil {
-		report.Updated = updated
+	switch {
+	case head.drop != "":
+		return report, &signals.Drop{Reason: head.drop, Detail: head.detail}
+	case !ok || !packed:
+		return report, &signals.Drop{Reason: signals.DropMalformed, Detail: "this is no " + c.kind.Kind}
 	}
 	report.Artifact = candorv1alpha1.Artifact{
-		Registry: signals.Cut(text(keyRegistry), 256), Repository: signals.Cut(text(keyRepo), 256),
-		Tag: signals.Cut(text(keyTag), 128), Digest: signals.Cut(text(keyDigest), 160),
+		Registry: signals.Cut(head.registry, 256), Repository: signals.Cut(head.repository, 256),
+		Tag: signals.Cut(head.tag, 128), Digest: signals.Cut(head.digest, 160),
 	}
-	report.Entries = entries
 	return report, nil
+}
+
+// moment reads a time; zero where there is none.
+func moment(text string) time.Time {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }
 
 // subjectOf returns what a report speaks of. Trivy Operator leaves out the name label where the name is no label value,
 // and loses the annotation when it marks a report as superseded; the controller is there always.
-func subjectOf(report *unstructured.Unstructured) (signals.Subject, error) {
+func subjectOf(report *unstructured.Unstructured) (signals.Subject, *signals.Drop) {
 	labels, owner := report.GetLabels(), metav1.GetControllerOfNoCopy(report)
 	subject := signals.Subject{
 		Namespace: report.GetNamespace(), Kind: labels[labelKind], Name: labels[labelName], Container: labels[labelContainer],

@@ -18,7 +18,8 @@ type Look struct {
 	Ask   policy.Ask
 	// Report is the report that speaks for the identity now; nil when there is none that can be used.
 	Report *signals.Report
-	// Known is whether there is a Finding, Current what it says was last observed, and Shown the entries that it shows.
+	// Known is whether there is a Finding, Current what it says was last observed, and Shown the entries that it shows, as far
+	// as NeedsShown asks for them.
 	Known   bool
 	Current candorv1alpha1.Observation
 	Shown   []candorv1alpha1.Entry
@@ -50,10 +51,17 @@ func (l Look) Silent() bool {
 }
 
 // Awaiting reports whether a Finding stands on evidence that has gone missing. Only then does the grace run, and only
-// then is it worth looking for the workload. A proven end needs no evidence any more.
-func (l Look) Awaiting() bool {
-	proven := l.Current == candorv1alpha1.ObservedCleared || l.Current == candorv1alpha1.ObservedOwnerGone
-	return l.Asked && l.Known && l.Silent() && !proven
+// then is it worth looking for the workload.
+func (l Look) Awaiting() bool { return l.Asked && l.Known && l.Silent() && !l.proven() }
+
+// NeedsShown reports whether the decision depends on the entries that the Finding shows.
+func (l Look) NeedsShown() bool {
+	return l.Asked && l.Known && !l.Silent() && !l.proven() && len(l.Ask.Select(l.Report.Entries).Entries) == 0
+}
+
+// proven reports whether the Finding has come to an end that needs no evidence any more.
+func (l Look) proven() bool {
+	return l.Current == candorv1alpha1.ObservedCleared || l.Current == candorv1alpha1.ObservedOwnerGone
 }
 
 // unasked tells a Finding whose entries are gone from one whose entries are there as before, and which the policies do not

@@ -189,6 +189,7 @@ var _ = Describe("Retention", func() {
 		races := &atomic.Int32{}
 		w.meddle = func(next http.RoundTripper) http.RoundTripper {
 			return rival{next: next, method: http.MethodDelete, races: races, write: func(r *http.Request, f *candorv1alpha1.Finding) error {
+				w.scan(r.Context(), "web", builder.Vulnerabilities(3, "HIGH"))
 				return cluster.Client.Patch(r.Context(), f, merge(`{"spec":{"observed":"Present"}}`))
 			}}
 		}
@@ -197,9 +198,6 @@ var _ = Describe("Retention", func() {
 		w.show(ctx, "web", present)
 		before := w.of(ctx, "web")()
 		w.show(ctx, "web", cleared)
-		w.stop()
-		w.options.Controllers["report"].Enabled = false // it would put back what the rival writes
-		w.start(ctx)
 		races.Store(1)
 		w.clock.Step(w.options.FindingRetention + time.Minute)
 		w.wakeFinding(ctx, before.Name)
