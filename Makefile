@@ -35,7 +35,7 @@ control_plane = KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$(go run -C test/cont
 
 .PHONY: help
 help: ## Show the targets
-	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z%-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z0-9%-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 ##@ Develop
 
@@ -88,7 +88,7 @@ bench: ## Run the cost and scale benchmarks
 
 .PHONY: e2e
 e2e: build ## Install config/default on the cluster of $$KUBECONFIG and test it; test/e2e says how
-	E2E_IMG=$${E2E_IMG:-$(IMG)} KUBECTL=$(KUBECTL) go test -tags e2e -count=1 -v $(TESTFLAGS) ./test/e2e
+	E2E_IMG=$${E2E_IMG:-$(IMG)} KUBECTL=$(KUBECTL) go test -tags e2e -count=1 -v $(TESTFLAGS) ./test/e2e -ginkgo.v
 
 .PHONY: controlplane
 controlplane: ## Start an API server with the CRDs, without the manager

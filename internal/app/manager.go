@@ -95,6 +95,7 @@ func managerOptions(options Options, parts Parts) ctrl.Options {
 		},
 		Metrics:                       metricsOptions(options),
 		HealthProbeBindAddress:        options.HealthProbeBindAddress,
+		PprofBindAddress:              options.PprofBindAddress,
 		WebhookServer:                 webhookServer(options),
 		LeaderElection:                options.LeaderElect,
 		LeaderElectionID:              leaderElectionID,

@@ -40,6 +40,7 @@ type Options struct {
 	MetricsBindAddress     string
 	MetricsSecure          bool
 	HealthProbeBindAddress string
+	PprofBindAddress       string
 	WebhookPort            int
 	WebhookCertPath        string
 	EnableHTTP2            bool
@@ -109,6 +110,7 @@ func (o *Options) addFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", "0", "Address of the metrics endpoint, such as :8443; 0 turns it off.")
 	fs.BoolVar(&o.MetricsSecure, "metrics-secure", true, "Serve metrics by HTTPS, to those who may get /metrics.")
 	fs.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", ":8081", "Address of /healthz and /readyz; 0 turns them off.")
+	fs.StringVar(&o.PprofBindAddress, "pprof-bind-address", "0", "Address of /debug/pprof, such as 127.0.0.1:6060; 0 turns it off. It asks nobody for a right.")
 	fs.IntVar(&o.WebhookPort, "webhook-port", 9443, "Port of the admission webhooks.")
 	fs.StringVar(&o.WebhookCertPath, "webhook-cert-path", "", "Folder that holds tls.crt and tls.key for the admission webhooks; empty turns them off.")
 	fs.BoolVar(&o.EnableHTTP2, "enable-http2", false, "Serve HTTP/2 on the metrics and webhook ports.")

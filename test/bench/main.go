@@ -23,6 +23,8 @@ import (
 // size is how much there is of everything.
 type size struct {
 	reports, namespaces, entries, workers int
+	// pprof is the address where Candor's profiles can be had meanwhile.
+	pprof string
 }
 
 func main() {
@@ -32,6 +34,7 @@ func main() {
 	flag.IntVar(&s.namespaces, "namespaces", 50, "namespaces they are spread over")
 	flag.IntVar(&s.entries, "entries", 40, "vulnerabilities in each report")
 	flag.IntVar(&s.workers, "workers", 8, "parallel requests of the bare runs")
+	flag.StringVar(&s.pprof, "pprof", "0", "address of Candor's /debug/pprof; 0 for none")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, s)

@@ -31,7 +31,7 @@ type process struct {
 
 // build compiles Candor, and lets it be nobody but its ServiceAccount.
 func (b *bench) build(ctx context.Context) error {
-	build := exec.CommandContext(ctx, "go", "build", "-o", b.binary(), "./cmd")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.binary(), "./cmd")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building Candor: %w: %s", err, out)
 	}
@@ -47,13 +47,14 @@ func (b *bench) startManager(ctx context.Context) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	command := exec.CommandContext(ctx, b.binary(), "--kubeconfig="+b.kubeconfig(), "--metrics-bind-address="+address, "--metrics-secure=false", "--health-probe-bind-address=0")
+	command := exec.CommandContext(ctx, b.binary(), "--kubeconfig="+b.kubeconfig(), "--metrics-bind-address="+address, "--metrics-secure=false",
+		"--health-probe-bind-address=0", "--pprof-bind-address="+b.size.pprof)
 	log, err := os.Create(filepath.Join(b.folder, "manager.log"))
 	if err != nil {
 		return nil, fmt.Errorf("making a log: %w", err)
 	}
 	command.Stdout, command.Stderr = log, log
-	command.Env = append(os.Environ(), "GOGC=50", "GOMEMLIMIT=410MiB") // as in config/manager
+	command.Env = append(os.Environ(), "GOGC=30", "GOMEMLIMIT=410MiB") // as in config/manager
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("starting Candor: %w", err)
 	}

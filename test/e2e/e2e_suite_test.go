@@ -80,26 +80,31 @@ func install(ctx context.Context, image string) {
 	GinkgoHelper()
 	By("installing config/default and the CRD of VulnerabilityReports")
 	run(ctx, "make", "-s", "build-installer", "VARIANT=default", "IMG="+image)
-	if apply(ctx, installer) {
+	old := exists(ctx, installer)
+	apply(ctx, installer, !old)
+	if old {
 		// The image may have the name of the one that runs.
 		kubectl(ctx, "-n", system, "rollout", "restart", deployment)
 	}
 	available(ctx)
-	apply(ctx, reports)
+	if !exists(ctx, reports) {
+		apply(ctx, reports, true)
+		kubectl(ctx, "wait", "--for=condition=Established", "-f", reports, "--timeout=1m")
+	}
 }
 
-// apply applies a file and, unless some of it was there already, deletes it at the end. It reports whether some was.
-func apply(ctx context.Context, file string) (found bool) {
+// exists reports whether anything of a file is in the cluster.
+func exists(ctx context.Context, file string) bool {
 	GinkgoHelper()
-	found = kubectl(ctx, "get", "--ignore-not-found", "-o", "name", "-f", file) != ""
-	if file == reports && found {
-		return found
-	}
-	kubectl(ctx, "apply", "--server-side", "--force-conflicts", "-f", file)
-	if !found {
+	return kubectl(ctx, "get", "--ignore-not-found", "-o", "name", "-f", file) != ""
+}
+
+func apply(ctx context.Context, file string, temporary bool) {
+	GinkgoHelper()
+	if temporary {
 		cleanup(func(ctx SpecContext) { kubectl(ctx, "delete", "--ignore-not-found", "--timeout=3m", "-f", file) })
 	}
-	return found
+	kubectl(ctx, "apply", "--server-side", "--force-conflicts", "-f", file)
 }
 
 // available waits until the Deployment has replaced its pods and is Available.

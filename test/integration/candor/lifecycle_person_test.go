@@ -110,6 +110,8 @@ var _ = Describe("Another writer", func() {
 		},
 		Entry("its summary and severity", false, `{"spec":{"summary":"All is well","severity":"LOW"}}`),
 		Entry("its evidence", false, `{"spec":{"evidence":null}}`),
+		Entry("its shown entries", false, `{"spec":{"evidence":{"top":[{"id":"CVE-1","severity":"LOW"}]}}}`),
+		Entry("its shown entries, taken away while the manager is down", true, `{"spec":{"evidence":{"top":null}}}`),
 		Entry("its summary, while the manager is down", true, `{"spec":{"summary":"All is well"}}`),
 		Entry("its label, while the manager is down", true, `{"metadata":{"labels":{"candor.dev/outcome":"ended"}}}`),
 	)
