@@ -56,7 +56,7 @@ type Outcome struct {
 	PollAfter time.Duration
 	// Silent says that a change to this outcome is not worth an event.
 	Silent bool
-	// Gone says that Sync deleted the object, so that no status is written.
+	// Gone says that Sync deleted the object, or tried to, so that no status is written.
 	Gone bool
 	// Then runs once the status is stored; nil for nothing.
 	Then func()
@@ -89,7 +89,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, obj T) (ctrl.Result, erro
 	before := obj.DeepCopyObject().(T)
 	outcome, err := r.Syncer.Sync(ctx, obj)
 	if outcome.Gone && err == nil {
-		return ctrl.Result{}, nil
+		return ctrl.Result{RequeueAfter: outcome.PollAfter}, nil
 	}
 	return r.report(ctx, before, obj, judge(outcome, err))
 }

@@ -4,14 +4,17 @@
 package candor
 
 import (
+	"slices"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 	"github.com/candor-dev/candor/internal/signals"
 )
 
-// cachedTop is an annotation that Findings have in the cache alone: the mark of the entries that are left out there.
-const cachedTop = "candor.dev/cached-top"
+// markPrefix starts the identifier of the one entry that stands for all shown entries of a Finding in the cache.
+const markPrefix = "cached/"
 
 // CompactFinding keeps of a Finding what the controllers read. The shown entries, by far the most of it, shrink to a mark. An
 // informer may hand it its own output.
@@ -21,17 +24,24 @@ func CompactFinding(object any) (any, error) {
 		return object, nil
 	}
 	f.ManagedFields = nil
-	if f.Spec.Evidence != nil && f.Spec.Evidence.Top != nil {
-		metav1.SetMetaDataAnnotation(&f.ObjectMeta, cachedTop, signals.TopMark(f.Spec.Evidence.Top))
-		f.Spec.Evidence.Top = nil
+	if evidence := f.Spec.Evidence; evidence != nil && !marked(evidence.Top) {
+		evidence.Top = mark(evidence.Top)
 	}
 	return f, nil
 }
 
+func mark(top []candorv1alpha1.Entry) []candorv1alpha1.Entry {
+	return []candorv1alpha1.Entry{{ID: markPrefix + signals.TopMark(top)}}
+}
+
+func marked(top []candorv1alpha1.Entry) bool {
+	return len(top) == 1 && strings.HasPrefix(top[0].ID, markPrefix)
+}
+
 // leaveTop takes the shown entries out of what is to be written when the Finding has them already.
 func leaveTop(cached *candorv1alpha1.Finding, evidence *candorv1alpha1.Evidence) {
-	if signals.TopMark(evidence.Top) == cached.Annotations[cachedTop] {
-		evidence.Top = nil
+	if shown := mark(evidence.Top); cached.Spec.Evidence != nil && slices.Equal(shown, cached.Spec.Evidence.Top) {
+		evidence.Top = shown
 	}
 }
 

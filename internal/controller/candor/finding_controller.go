@@ -57,7 +57,7 @@ func (s *FindingSyncer) Sync(ctx context.Context, f *candorv1alpha1.Finding) (li
 	}
 	left, ended := s.retained(f)
 	if ended && left <= 0 {
-		return lifecycle.Outcome{Gone: true}, s.remove(ctx, f)
+		return s.remove(ctx, f)
 	}
 	muteChanged := s.show(f, mute)
 	if !equality.Semantic.DeepEqual(before, &f.Status) {
@@ -139,16 +139,17 @@ func (s *FindingSyncer) retained(f *candorv1alpha1.Finding) (time.Duration, bool
 	return f.Status.Since.Add(s.Retention).Sub(s.Clock.Now()), true
 }
 
-// remove deletes this very Finding as it was read: one that has just come back is not.
-func (s *FindingSyncer) remove(ctx context.Context, f *candorv1alpha1.Finding) error {
+// remove deletes this very Finding as it was read. One that somebody has just changed is looked at again.
+func (s *FindingSyncer) remove(ctx context.Context, f *candorv1alpha1.Finding) (lifecycle.Outcome, error) {
 	err := s.Client.Delete(ctx, f, client.Preconditions{UID: &f.UID, ResourceVersion: &f.ResourceVersion})
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil
+	switch {
+	case apierrors.IsConflict(err):
+		return lifecycle.Outcome{Gone: true, PollAfter: time.Second}, nil
+	case client.IgnoreNotFound(err) != nil:
+		return lifecycle.Outcome{}, fmt.Errorf("deleting the ended Finding %s/%s: %w", f.Namespace, f.Name, err)
+	default:
+		return lifecycle.Outcome{Gone: true}, nil
 	}
-	if err != nil {
-		return fmt.Errorf("deleting the ended Finding %s/%s: %w", f.Namespace, f.Name, err)
-	}
-	return nil
 }
 
 // then says aloud, once the status is stored, what changed in it.
