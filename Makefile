@@ -92,11 +92,11 @@ e2e: build ## Install config/default on the cluster of $$KUBECONFIG and test it;
 
 .PHONY: controlplane
 controlplane: ## Start an API server with the CRDs, without the manager
-	@$(control_plane); go run ./test/demo -controlplane-only
+	@$(control_plane); go build -o bin/demo ./test/demo; exec bin/demo -controlplane-only
 
 .PHONY: demo
 demo: ## Show Candor at work on an API server of its own
-	@$(control_plane); go run ./test/demo
+	@$(control_plane); go build -o bin/demo ./test/demo; exec bin/demo
 
 ##@ Build
 

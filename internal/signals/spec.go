@@ -64,7 +64,7 @@ func summary(class Class, repository, container string, evidence Evidence, hash 
 	ids := distinctIDs(evidence.Entries)
 	fmt.Fprintf(&b, ": %s", strings.Join(ids[:min(namedIDs, len(ids))], ", "))
 	if more := len(ids) - namedIDs; more > 0 {
-		fmt.Fprintf(&b, " and %d more", more)
+		fmt.Fprintf(&b, " and %d more ids", more)
 	}
 	fmt.Fprintf(&b, " [evidence %s]", hash[:16])
 	return b.String()

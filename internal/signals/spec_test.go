@@ -36,7 +36,7 @@ func TestSummarySaysInOneLineWhatWasSeen(t *testing.T) {
 		"every severity, and more than it names": {
 			vulnerabilities, "library/nginx", "nginx",
 			[]Entry{fixable(Critical, "CVE-1"), unfixable(High, "CVE-2"), unfixable(Medium, "CVE-3"), fixable(Low, "CVE-4"), unfixable(Unknown, "CVE-5")},
-			"1 CRITICAL, 1 HIGH, 1 MEDIUM, 1 LOW, 1 UNKNOWN vulnerabilities in library/nginx (container nginx), 2 fixable: CVE-1, CVE-2, CVE-3 and 2 more [evidence b30a79f0ea7047fd]",
+			"1 CRITICAL, 1 HIGH, 1 MEDIUM, 1 LOW, 1 UNKNOWN vulnerabilities in library/nginx (container nginx), 2 fixable: CVE-1, CVE-2, CVE-3 and 2 more ids [evidence b30a79f0ea7047fd]",
 		},
 		"one vulnerability in two packages is named once": {
 			vulnerabilities, "library/nginx", "",

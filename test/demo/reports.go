@@ -93,7 +93,7 @@ func (s scan) checks(c checked, w *workload) *unstructured.Unstructured {
 // marker is a report of a scanner's own Job, which Candor counts and drops: once it is counted, everything that came before
 // it has been heard.
 func marker(reportKind string, number int) *unstructured.Unstructured {
-	name := fmt.Sprintf("scan-demo-%d", number)
+	name := fmt.Sprintf("scan-vulnerabilityreport-demo%d", number)
 	if reportKind == "VulnerabilityReport" {
 		return builder.VulnerabilityReport("kube-system", "Job", name, "scanner", []any{})
 	}

@@ -118,7 +118,7 @@ func (d *demo) lookAround(ctx context.Context) error {
 	if err := d.cluster.Kubeconfig(kubeconfig); err != nil {
 		return err
 	}
-	d.screen.title("Look around, from another terminal. The manager goes on: change something, and see what it says.")
+	d.screen.title("Look around, from another terminal. The manager goes on.")
 	d.screen.say("\n  export KUBECONFIG=%s", kubeconfig)
 	d.screen.say("  kubectl get findings -A")
 	d.screen.say("  kubectl get candor -A")
@@ -128,6 +128,9 @@ func (d *demo) lookAround(ctx context.Context) error {
 	}
 	d.screen.say("  kubectl describe finding -n %s %s", w.Namespace, findingOf(w, c).Name)
 	d.screen.say("  kubectl get events -n %s", w.Namespace)
+	d.screen.say("\n  # Ask for more there, then for nothing, and look again:")
+	d.screen.say("  kubectl patch signalpolicy default -n %s --type=merge -p '{\"spec\":{\"minSeverity\":\"LOW\"}}'", w.Namespace)
+	d.screen.say("  kubectl delete signalpolicy default -n %s", w.Namespace)
 	d.screen.say("\n  The manager's log: %s", d.manager.logPath)
 	d.screen.say("  Ctrl-C ends and removes everything.")
 	select {

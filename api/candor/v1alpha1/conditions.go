@@ -33,9 +33,11 @@ const (
 	ReasonProviderStarting = "ProviderStarting"
 	// ReasonAvailable says that every named provider is being watched.
 	ReasonAvailable = "Available"
-	// ReasonNoEffect says that the named fields are accepted for compatibility and do nothing in this version.
-	ReasonNoEffect = "NoEffect"
 )
+
+// ReasonNoEffect is the reason of FieldsWithoutEffect: the named fields are accepted for compatibility and do nothing in
+// this version.
+const ReasonNoEffect = "NoEffect"
 
 // Reasons of Ready on a Suppression.
 const (

@@ -18,7 +18,8 @@ const (
 	ObservedMissing Observation = "Missing"
 	// ObservedOwnerGone means that there is no report and the workload does not exist either.
 	ObservedOwnerGone Observation = "OwnerGone"
-	// ObservedExcluded means that no policy asks for this provider any more.
+	// ObservedExcluded means that no policy asks for it any more: none names the provider, or what it shows is below every
+	// threshold.
 	ObservedExcluded Observation = "Excluded"
 )
 
@@ -312,8 +313,8 @@ type FindingStatus struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Image",type=string,priority=1,JSONPath=`.spec.evidence.artifact.repository`
 // +kubebuilder:printcolumn:name="Tag",type=string,priority=1,JSONPath=`.spec.evidence.artifact.tag`
-// +kubebuilder:printcolumn:name="Fingerprint",type=string,priority=1,JSONPath=`.status.fingerprint`
 // +kubebuilder:printcolumn:name="In full",type=string,priority=1,JSONPath=`.spec.summary`
+// +kubebuilder:printcolumn:name="Fingerprint",type=string,priority=1,JSONPath=`.status.fingerprint`
 type Finding struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

@@ -182,14 +182,15 @@ func conclude(f *candorv1alpha1.Finding, own bool, before candorv1alpha1.Outcome
 	case candorv1alpha1.OutcomeStillPresent:
 		o.Message = "The last report shows it."
 	case candorv1alpha1.OutcomeRecurred:
-		o.Message = fmt.Sprintf("It came back after it had ended (return number %d).", f.Status.TimesRecurred)
+		o.Message = fmt.Sprintf("There are entries again after it had ended (return number %d).", f.Status.TimesRecurred)
 	case candorv1alpha1.OutcomeResolved:
 		o.Message = "A later report does not show it any more."
 	case candorv1alpha1.OutcomeWorkloadGone:
 		o.Message = fmt.Sprintf("%s %s does not exist any more.", source.Kind, source.Name)
 	case candorv1alpha1.OutcomeOutOfPolicy:
 		o.Status = metav1.ConditionFalse
-		o.Message = fmt.Sprintf("No SignalPolicy of this namespace asks for the provider %s any more.", source.Provider)
+		o.Message = fmt.Sprintf("No SignalPolicy of this namespace asks for it any more: none names the provider %s, or what it shows is below "+
+			"their minSeverity or left out by onlyFixable.", source.Provider)
 	default:
 		o.Status = metav1.ConditionFalse
 		o.Message = fmt.Sprintf("There has been no usable %s for longer than the evidence grace: see whether the scanner still scans %s %s.",
