@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/tools/leaderelection"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
@@ -172,9 +173,13 @@ func (o *Options) Validate() error {
 	if o.WebhookPort < 1 || o.WebhookPort > 65535 {
 		bad("webhook-port", o.WebhookPort, "must be between 1 and 65535")
 	}
-	if o.RenewDeadline >= o.LeaseDuration || o.RetryPeriod >= o.RenewDeadline || o.RetryPeriod <= 0 {
+	if o.LeaseDuration < time.Second || o.RenewDeadline >= o.LeaseDuration {
 		bad("leader-election-lease-duration", o.LeaseDuration, fmt.Sprintf(
-			"must be longer than --leader-election-renew-deadline=%s, and that longer than --leader-election-retry-period=%s", o.RenewDeadline, o.RetryPeriod))
+			"must be at least 1s and longer than --leader-election-renew-deadline=%s", o.RenewDeadline))
+	}
+	if o.RetryPeriod <= 0 || float64(o.RenewDeadline) <= leaderelection.JitterFactor*float64(o.RetryPeriod) {
+		bad("leader-election-retry-period", o.RetryPeriod, fmt.Sprintf(
+			"must be positive, and %.1f times as long still shorter than --leader-election-renew-deadline=%s", leaderelection.JitterFactor, o.RenewDeadline))
 	}
 	for _, file := range o.certificateFiles() {
 		if _, err := os.Stat(file); err != nil {

@@ -150,9 +150,12 @@ func TestEveryMistakeIsListed(t *testing.T) {
 		workers   = "must be between 1 and 64"
 		nothing   = "every controller is turned off, so there is nothing to do: set --enable-…-controller of one"
 	)
-	lease := func(lease, renew, retry string) string {
-		return "--leader-election-lease-duration=" + lease + ": must be longer than --leader-election-renew-deadline=" + renew +
-			", and that longer than --leader-election-retry-period=" + retry
+	lease := func(lease, renew string) string {
+		return "--leader-election-lease-duration=" + lease + ": must be at least 1s and longer than --leader-election-renew-deadline=" + renew
+	}
+	retry := func(retry, renew string) string {
+		return "--leader-election-retry-period=" + retry +
+			": must be positive, and 1.2 times as long still shorter than --leader-election-renew-deadline=" + renew
 	}
 	for name, test := range map[string]struct {
 		args []string
@@ -165,9 +168,9 @@ func TestEveryMistakeIsListed(t *testing.T) {
 		"a retention of seconds":         {[]string{"--finding-retention=59s"}, []string{"--finding-retention=59s: " + retention}},
 		"a retention below nothing":      {[]string{"--finding-retention=-1h"}, []string{"--finding-retention=-1h0m0s: " + retention}},
 		"no port":                        {[]string{"--webhook-port=0"}, []string{"--webhook-port=0: must be between 1 and 65535"}},
-		"a lease as long as its renewal": {[]string{"--leader-election-lease-duration=107s"}, []string{lease("1m47s", "1m47s", "26s")}},
-		"a retry longer than a renewal":  {[]string{"--leader-election-retry-period=108s"}, []string{lease("2m17s", "1m47s", "1m48s")}},
-		"no retry":                       {[]string{"--leader-election-retry-period=0"}, []string{lease("2m17s", "1m47s", "0s")}},
+		"a lease as long as its renewal": {[]string{"--leader-election-lease-duration=107s"}, []string{lease("1m47s", "1m47s")}},
+		"a retry longer than a renewal":  {[]string{"--leader-election-retry-period=108s"}, []string{retry("1m48s", "1m47s")}},
+		"no retry":                       {[]string{"--leader-election-retry-period=0"}, []string{retry("0s", "1m47s")}},
 		"no workers":                     {[]string{"--controller-report-max-concurrent=0"}, []string{"--controller-report-max-concurrent=0: " + workers}},
 		"too many workers":               {[]string{"--controller-suppression-max-concurrent=65"}, []string{"--controller-suppression-max-concurrent=65: " + workers}},
 		"one controller is enough": {
@@ -184,7 +187,7 @@ func TestEveryMistakeIsListed(t *testing.T) {
 			},
 			[]string{
 				"--evidence-grace=25h0m0s: " + grace, "--finding-retention=1s: " + retention, "--webhook-port=-1: must be between 1 and 65535",
-				lease("2m17s", "1h0m0s", "26s"), "--controller-finding-max-concurrent=-1: " + workers, nothing,
+				lease("2m17s", "1h0m0s"), "--controller-finding-max-concurrent=-1: " + workers, nothing,
 			},
 		},
 	} {

@@ -147,13 +147,13 @@ func addReports(b *building, workers int) error {
 func (b *building) gate(class signals.Class, r *candorcontroller.ReportReconciler, client metadata.Interface) *crdgate.Gate {
 	b.metrics.SetProviderUp(class.Provider, false)
 	return &crdgate.Gate{
-		CRD: class.CRD, Metadata: client, Live: b.mgr.GetAPIReader(), Log: b.mgr.GetLogger().WithName("gate"),
+		CRD: class.CRD, Kind: class.Kind, Metadata: client, Live: b.mgr.GetAPIReader(), Log: b.mgr.GetLogger().WithName("gate"),
 		NewCache: func(failed func(error)) (cache.Cache, error) {
 			return crdgate.NewCache(b.mgr, class.Kind, class.Compact, failed)
 		},
 		Activate: func(ctx context.Context, c cache.Cache) error { return r.Feed(ctx, class, c) },
 		OnChange: func(ctx context.Context, state crdgate.State) {
-			b.metrics.SetProviderUp(class.Provider, state.Phase == crdgate.Serving)
+			b.metrics.SetProviderUp(class.Provider, state.Phase == crdgate.Serving && state.Err == nil)
 			r.ProviderChanged(ctx, class.Provider, state)
 			b.wakePolicies(ctx)
 		},

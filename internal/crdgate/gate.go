@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
@@ -40,7 +41,8 @@ const (
 // State is what a gate knows.
 type State struct {
 	Phase Phase
-	// Err is the last error of an Unreachable or Starting gate; nil while there is none.
+	// Err is the last error of a gate that is not getting through; nil while there is none. A Serving gate with an error
+	// answers from what it had.
 	Err error
 }
 
@@ -49,8 +51,9 @@ const retryAfter = 5 * time.Second
 
 // Gate watches one CustomResourceDefinition, and while it is established, the kind it brings.
 type Gate struct {
-	// CRD is the name of the CustomResourceDefinition.
-	CRD string
+	// CRD is the name of the CustomResourceDefinition, and Kind the kind that it brings.
+	CRD  string
+	Kind schema.GroupVersionKind
 	// Metadata watches that one definition: rights on its name are enough.
 	Metadata metadata.Interface
 	// Live reads the definition itself, whose metadata do not say whether it is established.
@@ -66,10 +69,14 @@ type Gate struct {
 	Log logr.Logger
 
 	// ctx is that of Start, for calls that outlive an activation.
-	ctx    context.Context
-	mu     sync.Mutex
-	state  State
-	active *activation
+	ctx context.Context
+	// poke makes Start look again.
+	poke chan struct{}
+	// telling keeps the calls of OnChange in the order of the states.
+	telling sync.Mutex
+	mu      sync.Mutex
+	state   State
+	active  *activation
 }
 
 // activation is one life of the kind.
@@ -99,15 +106,8 @@ func (g *Gate) Reader() (client.Reader, bool) {
 
 // Start runs the gate until ctx ends. It implements manager.Runnable.
 func (g *Gate) Start(ctx context.Context) error {
-	g.ctx = ctx
-	poke := make(chan struct{}, 1)
-	poked := func(any) {
-		select {
-		case poke <- struct{}{}:
-		default:
-		}
-	}
-	go g.definitions(poked).RunWithContext(ctx)
+	g.ctx, g.poke = ctx, make(chan struct{}, 1)
+	go g.definitions().RunWithContext(ctx)
 	defer g.deactivate()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -115,25 +115,33 @@ func (g *Gate) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-poke:
+		case <-g.poke:
 		case <-timer.C:
 		}
 		if err := g.step(ctx); err != nil && ctx.Err() == nil {
-			g.Log.Error(err, "Cannot tell whether the reports exist; asking again", "crd", g.CRD, "after", retryAfter.String())
+			g.Log.Error(err, "Cannot watch reports; asking again", "crd", g.CRD, "after", retryAfter.String())
 			timer.Reset(retryAfter)
 		}
 	}
 }
 
-// definitions watches the one definition and calls poked on each change.
-func (g *Gate) definitions(poked func(any)) toolscache.SharedIndexInformer {
+// look makes Start look again soon.
+func (g *Gate) look(any) {
+	select {
+	case g.poke <- struct{}{}:
+	default:
+	}
+}
+
+// definitions watches the one definition.
+func (g *Gate) definitions() toolscache.SharedIndexInformer {
 	only := func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, g.CRD).String()
 	}
 	resource := apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 	informer := metadatainformer.NewFilteredMetadataInformer(g.Metadata, resource, metav1.NamespaceAll, 0, toolscache.Indexers{}, only).Informer()
 	_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: poked, UpdateFunc: func(_, now any) { poked(now) }, DeleteFunc: poked,
+		AddFunc: g.look, UpdateFunc: func(_, now any) { g.look(now) }, DeleteFunc: g.look,
 	})
 	if err != nil {
 		g.Log.Error(err, "Cannot watch the definition", "crd", g.CRD)
@@ -154,15 +162,29 @@ func (g *Gate) step(ctx context.Context) error {
 		g.deactivate()
 		g.Log.Info("The reports are gone with their definition; their Findings stay", "crd", g.CRD)
 	}
+	state := g.State()
 	switch {
 	case definition == "":
 		g.become(nil, State{Phase: Absent})
 		return nil
 	case g.active == nil:
 		return g.activate(ctx, definition)
-	default:
+	case state.Phase != Serving || state.Err == nil:
 		return nil
+	default:
+		return g.probe(ctx)
 	}
+}
+
+// probe finds out whether a watch that was refused would get through by now: the watch itself tells of failures only.
+func (g *Gate) probe(ctx context.Context) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(g.Kind.GroupVersion().WithKind(g.Kind.Kind + "List"))
+	if err := g.Live.List(ctx, list, client.Limit(1)); err != nil {
+		return fmt.Errorf("listing %s: %w", g.Kind.Kind, err)
+	}
+	g.become(g.active, State{Phase: Serving})
+	return nil
 }
 
 // established returns the identity of the definition, empty when it does not exist or is not served yet. One that is
@@ -215,10 +237,15 @@ func (g *Gate) run(ctx context.Context, life *activation) {
 	}
 }
 
-// failed notes why the first read does not get through. Later errors heal by themselves, and the cache keeps answering.
+// failed notes why the first read does not get through, and later what no waiting mends: a missing right, or a kind that is
+// not served any more. Other errors heal by themselves.
 func (g *Gate) failed(life *activation, err error) {
-	if g.State().Phase == Starting {
+	refused := apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
+	switch phase := g.State().Phase; {
+	case phase == Starting:
 		g.become(life, State{Phase: Starting, Err: err})
+	case phase == Serving && refused && g.become(life, State{Phase: Serving, Err: err}):
+		g.look(nil)
 	}
 }
 
@@ -237,6 +264,8 @@ func (g *Gate) deactivate() {
 // become changes the state on behalf of a life of the kind, nil for none, and reports whether it did. A life that has
 // ended changes nothing.
 func (g *Gate) become(life *activation, state State) bool {
+	g.telling.Lock()
+	defer g.telling.Unlock()
 	g.mu.Lock()
 	same := g.state.Phase == state.Phase && fmt.Sprint(g.state.Err) == fmt.Sprint(state.Err)
 	if g.active != life || same {

@@ -47,7 +47,7 @@ func TestAFinalizerThatIsNotStoredStopsThePass(t *testing.T) {
 		result ctrl.Result
 		failed bool
 	}{
-		"a conflict is another pass":     {conflict, ctrl.Result{RequeueAfter: time.Millisecond}, false},
+		"a conflict is another pass":     {conflict, ctrl.Result{RequeueAfter: 100 * time.Millisecond}, false},
 		"any other answer is tried anew": {outage, ctrl.Result{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestDroppingTheFinalizerIsARaceThatMayBeLost(t *testing.T) {
 		result ctrl.Result
 		failed bool
 	}{
-		"a conflict is another pass":         {conflict, ctrl.Result{RequeueAfter: time.Millisecond}, false},
+		"a conflict is another pass":         {conflict, ctrl.Result{RequeueAfter: 100 * time.Millisecond}, false},
 		"an object that is gone is no error": {notFound, ctrl.Result{}, false},
 		"any other answer is tried anew":     {outage, ctrl.Result{}, true},
 	} {
@@ -171,7 +171,7 @@ func TestAStaleCopyLosesToTheOneThatIsStored(t *testing.T) {
 	b.did = nil
 	result, err := b.passOver(stale, always(concludes(Outcome{Reason: "Other"})))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(result).To(Equal(ctrl.Result{RequeueAfter: time.Millisecond}))
+	g.Expect(result).To(Equal(ctrl.Result{RequeueAfter: 100 * time.Millisecond}))
 	g.Expect(b.did).To(Equal([]string{"status"}))
 	g.Expect(b.read().Status.Conditions).To(HaveLen(1))
 	g.Expect(b.read().Status.Conditions[0].Reason).To(Equal("Active"))

@@ -20,6 +20,9 @@ import (
 	"github.com/candor-dev/candor/internal/fault"
 )
 
+// conflictWait is how soon a pass that lost a race is tried again.
+const conflictWait = 100 * time.Millisecond
+
 // Object is a custom resource with a status of conditions.
 type Object interface {
 	client.Object
@@ -149,7 +152,7 @@ func (r *Reconciler[T]) writeStatus(ctx context.Context, before, after T) error 
 // conflictLater turns a lost race into another pass: the winner's event may already have been seen.
 func conflictLater(err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: time.Millisecond}, nil
+		return ctrl.Result{RequeueAfter: conflictWait}, nil
 	}
 	return ctrl.Result{}, err
 }

@@ -154,7 +154,7 @@ func TestAStatusThatIsNotStoredIsNotAnnounced(t *testing.T) {
 		result ctrl.Result
 		err    error
 	}{
-		"a conflict is another pass":                     {conflict, ctrl.Result{RequeueAfter: time.Millisecond}, nil},
+		"a conflict is another pass":                     {conflict, ctrl.Result{RequeueAfter: 100 * time.Millisecond}, nil},
 		"an object that is gone is no error":             {notFound, ctrl.Result{}, nil},
 		"any other answer is tried again as an error is": {outage, ctrl.Result{}, outage},
 	} {

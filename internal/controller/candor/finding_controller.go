@@ -110,7 +110,7 @@ func (s *FindingSyncer) show(f *candorv1alpha1.Finding, mute suppression.Mute) b
 	case mute.By != nil:
 		f.Status.Explained = candorv1alpha1.ExplainedMuted
 		condition.Status, condition.Reason = metav1.ConditionTrue, candorv1alpha1.ReasonMuted
-		condition.Message = fmt.Sprintf("Muted by Suppression %s%s: %s", mute.By.Name, until(mute.Until), signals.Cut(mute.By.Spec.Reason, shownReason))
+		condition.Message = fmt.Sprintf("Muted by Suppression %s%s: %s", mute.By.Name, until(mute.Until), signals.Clean(mute.By.Spec.Reason, shownReason))
 	case suppressed(f):
 		f.Status.Explained = candorv1alpha1.ExplainedOff
 		condition.Status, condition.Reason = metav1.ConditionFalse, candorv1alpha1.ReasonSuppressionEnded

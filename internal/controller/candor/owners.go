@@ -49,7 +49,7 @@ type owners struct {
 }
 
 // top returns the identity of the workload behind a subject. It returns false when the subject is a ReplicaSet or a Job
-// that is not in the cache: nobody can tell, and its own name would not last.
+// that is not in the cache, or whose controller cannot be one: nobody can tell, and its own name would not last.
 func (o owners) top(ctx context.Context, provider string, subject signals.Subject) (signals.Identity, bool, error) {
 	id := signals.Identity{
 		Provider: provider, Namespace: subject.Namespace, Kind: subject.Kind, Name: subject.Name, Container: subject.Container,
@@ -64,9 +64,14 @@ func (o owners) top(ctx context.Context, provider string, subject signals.Subjec
 	} else if err != nil {
 		return id, false, fmt.Errorf("reading %s %s/%s: %w", subject.Kind, subject.Namespace, subject.Name, err)
 	}
-	if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
-		id.Kind, id.Name = owner.Kind, owner.Name
+	owner := metav1.GetControllerOfNoCopy(object)
+	if owner == nil {
+		return id, true, nil
 	}
+	if _, between := intermediates[owner.Kind]; between || !signals.ValidObject(owner.Kind, owner.Name) {
+		return id, false, nil // an owner reference is free text: two ReplicaSets may name each other
+	}
+	id.Kind, id.Name = owner.Kind, owner.Name
 	return id, true, nil
 }
 
@@ -122,7 +127,7 @@ const (
 // exists asks the API server for a workload.
 func (o owners) exists(ctx context.Context, id signals.Identity) (existence, error) {
 	gvk, may := workloads[id.Kind]
-	if !may {
+	if !may || !signals.ValidObject(id.Kind, id.Name) {
 		return untold, nil
 	}
 	object := &metav1.PartialObjectMetadata{}
@@ -131,6 +136,8 @@ func (o owners) exists(ctx context.Context, id signals.Identity) (existence, err
 	switch {
 	case apierrors.IsNotFound(err):
 		return gone, nil
+	case apierrors.IsForbidden(err):
+		return untold, nil
 	case err != nil:
 		return untold, fmt.Errorf("looking for the workload of %s: %w", id, err)
 	case !object.DeletionTimestamp.IsZero():

@@ -33,6 +33,8 @@ import (
 const (
 	// terminatingRecheck is how soon a workload that is being deleted is looked for again.
 	terminatingRecheck = 15 * time.Second
+	// staleRecheck is how soon, at the earliest, the workload of a stale Finding is looked for again.
+	staleRecheck = 5 * time.Minute
 	// ownerRetry is the first of ownerRetries doubling waits for the ReplicaSet or Job of a report.
 	ownerRetry   = 200 * time.Millisecond
 	ownerRetries = 6
@@ -165,7 +167,7 @@ func (r *ReportReconciler) readAbsence(ctx context.Context, p *pass) error {
 	}
 	p.look.MissingFor = r.missed(p.id)
 	if p.again = r.Grace - p.look.MissingFor; p.again <= 0 {
-		p.again = r.Grace
+		p.again = max(r.Grace, staleRecheck)
 	}
 	if p.look.Report != nil {
 		return nil

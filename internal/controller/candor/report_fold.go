@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -142,6 +143,13 @@ func (r *ReportReconciler) forget(id signals.Identity) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.retries, id)
+}
+
+// forgetAll drops the waits for the owners of reports that are gone without a word.
+func (r *ReportReconciler) forgetAll(provider string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.retries, func(id signals.Identity, _ int) bool { return id.Provider == provider })
 }
 
 func (r *ReportReconciler) owners() owners { return owners{cached: r.Client, live: r.Live} }

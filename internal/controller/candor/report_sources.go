@@ -55,7 +55,8 @@ func (r *ReportReconciler) SetupWithManager(mgr manager.Manager, options control
 		WatchesRawSource(ready).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), &candorv1alpha1.Finding{}, onEach(r.ofFinding), predicate.TypedFuncs[*candorv1alpha1.Finding]{
 			UpdateFunc: func(e event.TypedUpdateEvent[*candorv1alpha1.Finding]) bool {
-				return e.ObjectOld.Generation != e.ObjectNew.Generation
+				return e.ObjectOld.Generation != e.ObjectNew.Generation ||
+					e.ObjectOld.Labels[candorv1alpha1.LabelOutcome] != e.ObjectNew.Labels[candorv1alpha1.LabelOutcome]
 			},
 		})).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), &candorv1alpha1.SignalPolicy{}, onEach(r.ofPolicy), predicate.TypedFuncs[*candorv1alpha1.SignalPolicy]{
@@ -121,6 +122,9 @@ func (r *ReportReconciler) Feed(ctx context.Context, class signals.Class, c cach
 func (r *ReportReconciler) ProviderChanged(ctx context.Context, provider string, state crdgate.State) {
 	if state.Phase != crdgate.Serving && state.Phase != crdgate.Absent {
 		return
+	}
+	if state.Phase == crdgate.Absent {
+		r.forgetAll(provider)
 	}
 	queue, err := r.startedQueue(ctx)
 	if err != nil {

@@ -31,9 +31,10 @@ import (
 // Wake is a channel of objects that a controller is to look at now.
 type Wake = <-chan event.GenericEvent
 
-// SetupFindings registers the finding controller.
+// SetupFindings registers the finding controller. A Finding whose fingerprint has just become known is looked at once more: a
+// Suppression of it may have come while it was being written.
 func SetupFindings(mgr manager.Manager, options controller.Options, s *FindingSyncer, wake Wake) error {
-	b := builderFor(mgr, options, "finding", &candorv1alpha1.Finding{}, wake).
+	b := builderFor(mgr, options, "finding", &candorv1alpha1.Finding{}, wake, fingerprintDiffers).
 		Watches(&candorv1alpha1.Suppression{}, handler.EnqueueRequestsFromMapFunc(mutedBy(s.Client)), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	return complete(mgr, b, s.Clock, s, candorv1alpha1.ConditionVerified)
 }
@@ -52,10 +53,11 @@ func SetupSuppressions(mgr manager.Manager, options controller.Options, s *Suppr
 	return complete(mgr, b, s.Clock, s, candorv1alpha1.ConditionReady)
 }
 
-// builderFor watches a kind for changes of its spec alone: a write of its status never causes another pass.
-func builderFor(mgr manager.Manager, options controller.Options, name string, object client.Object, wake Wake) *builder.Builder {
+// builderFor watches a kind for changes of its spec, and for what else is told to pass: a write of its status causes no other
+// write.
+func builderFor(mgr manager.Manager, options controller.Options, name string, object client.Object, wake Wake, also ...predicate.Predicate) *builder.Builder {
 	b := ctrl.NewControllerManagedBy(mgr).Named(name).WithOptions(options).
-		For(object, builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+		For(object, builder.WithPredicates(predicate.Or(append(also, predicate.GenerationChangedPredicate{})...)))
 	if wake != nil {
 		b = b.WatchesRawSource(source.Channel(wake, &handler.EnqueueRequestForObject{}))
 	}

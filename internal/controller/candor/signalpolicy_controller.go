@@ -147,12 +147,12 @@ func (s *SignalPolicySyncer) judge(class signals.Class) availability {
 	case !watched:
 		return availability{order: 3, status: metav1.ConditionFalse, reason: candorv1alpha1.ReasonProviderUnavailable, message: fmt.Sprintf(
 			"Nobody reads %s: the report controller is turned off.", class.Kind.Kind)}
-	case state.Phase == crdgate.Serving:
+	case state.Phase == crdgate.Serving && state.Err == nil:
 		return availability{status: metav1.ConditionTrue, reason: candorv1alpha1.ReasonAvailable, message: fmt.Sprintf("Watching %s.", class.Kind.Kind)}
 	case state.Phase == crdgate.Absent:
 		return availability{order: 3, status: metav1.ConditionFalse, reason: candorv1alpha1.ReasonProviderUnavailable, message: fmt.Sprintf(
 			"%s CRD not found: %s to enable %s; Candor starts watching by itself.", class.Kind.Kind, class.Install, class.Provider)}
-	case state.Phase == crdgate.Starting && state.Err != nil:
+	case state.Phase >= crdgate.Starting && state.Err != nil:
 		return availability{order: 3, status: metav1.ConditionFalse, reason: candorv1alpha1.ReasonProviderUnavailable, message: fmt.Sprintf(
 			"%s cannot be read: %v.", class.Kind.Kind, state.Err)}
 	case state.Err != nil:

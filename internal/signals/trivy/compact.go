@@ -56,9 +56,12 @@ func (c compacter) compact(object any) (any, error) {
 	return slim, nil
 }
 
+// compacted returns what compact kept. An object of the API server has a creation time, and a compacted one has none, so that
+// nobody can write what passes for compacted.
 func compacted(report *unstructured.Unstructured) (string, bool) {
 	text, ok := report.Object[compactKey].(string)
-	return text, ok && strings.HasPrefix(text, compactMark+"\t")
+	created := report.GetCreationTimestamp()
+	return text, ok && created.IsZero() && strings.HasPrefix(text, compactMark+"\t")
 }
 
 // keep returns everything that translate needs, or why the report cannot be used.

@@ -5,8 +5,6 @@ package trivy
 
 import (
 	"fmt"
-	"strings"
-	"unicode"
 
 	"github.com/candor-dev/candor/internal/signals"
 )
@@ -111,18 +109,5 @@ func (f fields) message() string {
 	return f.text("title")
 }
 
-// clean makes text of a report fit to stand in a line, a status and a terminal: without control and formatting characters,
-// and bounded.
-func clean(text string) string {
-	mapped := strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\r':
-			return ' '
-		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar:
-			return -1
-		default:
-			return r
-		}
-	}, text)
-	return strings.Clone(signals.Cut(strings.TrimSpace(mapped), fieldBytes))
-}
+// clean bounds text of a report and makes it fit to be shown.
+func clean(text string) string { return signals.Clean(text, fieldBytes) }

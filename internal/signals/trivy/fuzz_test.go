@@ -122,7 +122,7 @@ func translateBothWays(t *testing.T, class signals.Class, report *unstructured.U
 func expectWithinBounds(t *testing.T, report signals.Report) {
 	t.Helper()
 	s, a := report.Subject, report.Artifact
-	if s.Kind == "" || len(s.Kind) > maxKind || s.Name == "" || len(s.Name) > maxName {
+	if s.Kind == "" || len(s.Kind) > signals.MaxKind || s.Name == "" || len(s.Name) > signals.MaxName {
 		t.Errorf("subject %+v is out of bounds", s)
 	}
 	if len(a.Registry) > 256 || len(a.Repository) > 256 || len(a.Tag) > 128 || len(a.Digest) > 160 {

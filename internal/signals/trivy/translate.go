@@ -17,12 +17,6 @@ import (
 	"github.com/candor-dev/candor/internal/signals"
 )
 
-// The longest names that a Finding holds.
-const (
-	maxKind = 63
-	maxName = 253
-)
-
 // scanJob matches the Jobs that Trivy Operator itself runs.
 var scanJob = regexp.MustCompile(`^(scan-[a-z]+report|node-collector)-[a-z0-9]+$`)
 
@@ -84,9 +78,12 @@ func subjectOf(report *unstructured.Unstructured) (signals.Subject, *signals.Dro
 	case subject.Kind == "" || subject.Name == "":
 		return subject, &signals.Drop{Reason: signals.DropNoResourceName, Detail: fmt.Sprintf(
 			"no label %s, no annotation of that name and no controller says which object the report speaks of", labelName)}
-	case len(subject.Kind) > maxKind || len(subject.Name) > maxName:
+	case len(subject.Kind) > signals.MaxKind || len(subject.Name) > signals.MaxName:
 		return subject, &signals.Drop{Reason: signals.DropMalformed, Detail: fmt.Sprintf(
-			"the resource's kind has %d and its name %d characters; the most are %d and %d", len(subject.Kind), len(subject.Name), maxKind, maxName)}
+			"the resource's kind has %d and its name %d characters; the most are %d and %d", len(subject.Kind), len(subject.Name), signals.MaxKind, signals.MaxName)}
+	case !signals.ValidObject(subject.Kind, subject.Name):
+		return signals.Subject{}, &signals.Drop{Reason: signals.DropMalformed, Detail: fmt.Sprintf(
+			"%q of kind %q can be no object", subject.Name, subject.Kind)}
 	case subject.Kind == "Job" && scanJob.MatchString(subject.Name):
 		return subject, &signals.Drop{Reason: signals.DropScanJob, Detail: "the resource is a Job of the scanner itself"}
 	}
