@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -87,9 +88,10 @@ func New(ctx context.Context, cfg *rest.Config, options Options, parts Parts) (m
 
 func managerOptions(options Options, parts Parts) ctrl.Options {
 	return ctrl.Options{
-		Scheme: NewScheme(),
-		Cache:  cacheOptions(),
-		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
+		Scheme:    NewScheme(),
+		Cache:     cacheOptions(),
+		Client:    client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
+		NewClient: newClient,
 		Controller: ctrlconfig.Controller{
 			SkipNameValidation: ptr.To(parts.Several), ReconciliationTimeout: passTimeout,
 		},
@@ -106,6 +108,15 @@ func managerOptions(options Options, parts Parts) ctrl.Options {
 		RetryPeriod:                   &options.RetryPeriod,
 		GracefulShutdownTimeout:       ptr.To(shutdownTimeout),
 	}
+}
+
+// newClient spares the API server the search for unknown and duplicate fields: typed objects have none.
+func newClient(cfg *rest.Config, options client.Options) (client.Client, error) {
+	c, err := client.New(cfg, options)
+	if err != nil {
+		return nil, fmt.Errorf("creating a client: %w", err)
+	}
+	return client.WithFieldValidation(c, metav1.FieldValidationIgnore), nil
 }
 
 // cacheOptions keeps out of memory what no controller reads.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 )
 
 // The longest kind and name that a Finding holds.
@@ -23,7 +23,7 @@ var kindPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
 // name becomes part of the path of a request.
 func ValidObject(kind, name string) bool {
 	return len(kind) <= MaxKind && kindPattern.MatchString(kind) && name != "" && len(name) <= MaxName &&
-		len(path.IsValidPathSegmentName(name)) == 0 && Clean(name, MaxName) == name
+		len(content.IsPathSegmentName(name)) == 0 && Clean(name, MaxName) == name
 }
 
 // Clean makes foreign text fit to stand in a line, a status and a terminal: without control and formatting characters, and

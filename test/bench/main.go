@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/candor-dev/candor/internal/app"
@@ -62,7 +63,15 @@ func run(ctx context.Context, s size) error {
 		return fmt.Errorf("making a folder: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	b := &bench{cluster: cluster, size: s, folder: folder}
+	config, err := cluster.ManagerConfig(ctx)
+	if err != nil {
+		return err
+	}
+	nobody, err := client.New(config, client.Options{Scheme: app.NewScheme()})
+	if err != nil {
+		return fmt.Errorf("creating a client: %w", err)
+	}
+	b := &bench{cluster: cluster, nobody: nobody, size: s, folder: folder}
 	if err := b.build(ctx); err != nil {
 		return err
 	}
