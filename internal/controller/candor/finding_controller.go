@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -111,7 +112,7 @@ func (s *FindingSyncer) show(f *candorv1alpha1.Finding, mute suppression.Mute) b
 		f.Status.Explained = candorv1alpha1.ExplainedMuted
 		condition.Status, condition.Reason = metav1.ConditionTrue, candorv1alpha1.ReasonMuted
 		condition.Message = fmt.Sprintf("Muted by Suppression %s%s: %s", mute.By.Name, until(mute.Until), signals.Clean(mute.By.Spec.Reason, shownReason))
-	case suppressed(f):
+	case meta.FindStatusCondition(f.Status.Conditions, candorv1alpha1.ConditionSuppressed) != nil:
 		f.Status.Explained = candorv1alpha1.ExplainedOff
 		condition.Status, condition.Reason = metav1.ConditionFalse, candorv1alpha1.ReasonSuppressionEnded
 		condition.Message = "No Suppression of this namespace holds the present fingerprint: the last one was deleted or expired, or the content changed."
@@ -120,15 +121,6 @@ func (s *FindingSyncer) show(f *candorv1alpha1.Finding, mute suppression.Mute) b
 		return false
 	}
 	return lifecycle.SetCondition(f, s.Clock.Now(), condition)
-}
-
-func suppressed(f *candorv1alpha1.Finding) bool {
-	for _, c := range f.Status.Conditions {
-		if c.Type == candorv1alpha1.ConditionSuppressed {
-			return true
-		}
-	}
-	return false
 }
 
 // retained returns how long an ended Finding is kept yet, and whether it is to be deleted then.
@@ -158,13 +150,9 @@ func (s *FindingSyncer) then(f *candorv1alpha1.Finding, before candorv1alpha1.Ou
 		if before != "" && before != f.Status.VerificationOutcome {
 			s.Metrics.transition(f)
 		}
-		if !muteChanged {
-			return
-		}
-		for _, c := range f.Status.Conditions {
-			if c.Type == candorv1alpha1.ConditionSuppressed {
-				lifecycle.Announce(s.Recorder, f, corev1.EventTypeNormal, c.Reason, c.Message)
-			}
+		if muteChanged {
+			c := meta.FindStatusCondition(f.Status.Conditions, candorv1alpha1.ConditionSuppressed)
+			lifecycle.Announce(s.Recorder, f, corev1.EventTypeNormal, c.Reason, c.Message)
 		}
 	}
 }

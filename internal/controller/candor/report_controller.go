@@ -209,8 +209,9 @@ func (r *ReportReconciler) write(ctx context.Context, p *pass, observed candorv1
 		after.Spec = signals.Spec(p.class, p.id, *p.look.Report, evidence)
 		leaveTop(p.finding, after.Spec.Evidence)
 	}
-	metav1.SetMetaDataLabel(&after.ObjectMeta, candorv1alpha1.LabelOutcome, verify.Label(observed))
-	if reflect.DeepEqual(p.finding.Spec, after.Spec) && p.finding.Labels[candorv1alpha1.LabelOutcome] == verify.Label(observed) {
+	label := verify.Label(observed)
+	metav1.SetMetaDataLabel(&after.ObjectMeta, candorv1alpha1.LabelOutcome, label)
+	if reflect.DeepEqual(p.finding.Spec, after.Spec) && p.finding.Labels[candorv1alpha1.LabelOutcome] == label {
 		r.count(p, resultUnchanged)
 		return nil
 	}

@@ -151,7 +151,7 @@ func (r *ReportReconciler) startedQueue(ctx context.Context) (identityQueue, err
 // arrived counts a report that cannot be used, and enqueues what it speaks of all the same: what it said before no longer
 // holds.
 func (r *ReportReconciler) arrived(ctx context.Context, class signals.Class, report *unstructured.Unstructured, q identityQueue) {
-	_, err := class.Translate(report)
+	translated, err := class.Translate(report)
 	var drop *signals.Drop
 	if errors.As(err, &drop) {
 		r.Metrics.dropped(class.Provider, drop.Reason)
@@ -161,15 +161,19 @@ func (r *ReportReconciler) arrived(ctx context.Context, class signals.Class, rep
 		}
 		log.Info("A report cannot be used", "reason", drop.Reason, "detail", drop.Detail)
 	}
-	r.left(ctx, class, report, q)
+	r.enqueue(ctx, class, translated.Subject, q)
 }
 
 func (r *ReportReconciler) left(ctx context.Context, class signals.Class, report *unstructured.Unstructured, q identityQueue) {
 	translated, _ := class.Translate(report)
-	if translated.Subject.Name == "" || translated.Subject.Kind == "" {
+	r.enqueue(ctx, class, translated.Subject, q)
+}
+
+func (r *ReportReconciler) enqueue(ctx context.Context, class signals.Class, subject signals.Subject, q identityQueue) {
+	if subject.Name == "" || subject.Kind == "" {
 		return
 	}
-	id, _, err := r.owners().top(ctx, class.Provider, translated.Subject)
+	id, _, err := r.owners().top(ctx, class.Provider, subject)
 	if err != nil {
 		logf.FromContext(ctx).Error(err, "Cannot look for the owner of a report")
 	}

@@ -55,14 +55,17 @@ func Threshold(p *candorv1alpha1.SignalPolicy) signals.Rank {
 func (a Ask) Select(entries []signals.Entry) signals.Evidence {
 	var evidence signals.Evidence
 	for _, entry := range entries {
-		rank := a.rank(entry)
-		if rank < a.MinRank || a.unfixable(entry) {
-			continue
+		if a.Wants(entry) {
+			evidence.Entries = append(evidence.Entries, entry)
+			evidence.Worst = max(evidence.Worst, a.rank(entry))
 		}
-		evidence.Entries = append(evidence.Entries, entry)
-		evidence.Worst = max(evidence.Worst, rank)
 	}
 	return evidence
+}
+
+// Wants reports whether an entry is asked for.
+func (a Ask) Wants(entry signals.Entry) bool {
+	return a.rank(entry) >= a.MinRank && !a.unfixable(entry)
 }
 
 // rank is what an entry counts as.

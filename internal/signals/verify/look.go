@@ -4,6 +4,7 @@
 package verify
 
 import (
+	"slices"
 	"time"
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
@@ -56,7 +57,7 @@ func (l Look) Awaiting() bool { return l.Asked && l.Known && l.Silent() && !l.pr
 
 // NeedsShown reports whether the decision depends on the entries that the Finding shows.
 func (l Look) NeedsShown() bool {
-	return l.Asked && l.Known && !l.Silent() && !l.proven() && len(l.Ask.Select(l.Report.Entries).Entries) == 0
+	return l.Asked && l.Known && !l.Silent() && !l.proven() && !slices.ContainsFunc(l.Report.Entries, l.Ask.Wants)
 }
 
 // proven reports whether the Finding has come to an end that needs no evidence any more.

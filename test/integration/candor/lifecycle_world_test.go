@@ -128,26 +128,10 @@ func passes(controller string) float64 {
 
 // total adds up a metric of controller-runtime; an empty controller stands for every one.
 func total(name, controller string) float64 {
-	families, err := metrics.Registry.Gather()
-	if err != nil {
-		return -1
+	if controller == "" {
+		return sum(metrics.Registry, name)
 	}
-	sum := 0.0
-	for _, family := range families {
-		if family.GetName() != name {
-			continue
-		}
-		for _, m := range family.GetMetric() {
-			wanted := controller == ""
-			for _, l := range m.GetLabel() {
-				wanted = wanted || l.GetName() == "controller" && l.GetValue() == controller
-			}
-			if wanted {
-				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
-			}
-		}
-	}
-	return sum
+	return sum(metrics.Registry, name, "controller", controller)
 }
 
 // wake makes the report controller look at identities now, and waits until it has.

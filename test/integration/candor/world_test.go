@@ -149,32 +149,35 @@ func (w *world) serving(providers ...string) {
 
 // metric returns a function that reads a metric; labels are name, value, name, value.
 func (w *world) metric(name string, labels ...string) func() float64 {
-	return func() float64 {
-		families, err := w.registry.Gather()
-		if err != nil {
-			return -1
-		}
-		sum := 0.0
-		for _, family := range families {
-			if family.GetName() != name {
-				continue
-			}
-			for _, m := range family.GetMetric() {
-				have := map[string]string{}
-				for _, l := range m.GetLabel() {
-					have[l.GetName()] = l.GetValue()
-				}
-				match := true
-				for i := 0; i < len(labels); i += 2 {
-					match = match && have[labels[i]] == labels[i+1]
-				}
-				if match {
-					sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
-				}
-			}
-		}
-		return sum
+	return func() float64 { return sum(w.registry, name, labels...) }
+}
+
+// sum adds up the series of a metric that have all of the labels; it is -1 where they cannot be read.
+func sum(gatherer prometheus.Gatherer, name string, labels ...string) float64 {
+	families, err := gatherer.Gather()
+	if err != nil {
+		return -1
 	}
+	added := 0.0
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			have := map[string]string{}
+			for _, l := range m.GetLabel() {
+				have[l.GetName()] = l.GetValue()
+			}
+			match := true
+			for i := 0; i < len(labels); i += 2 {
+				match = match && have[labels[i]] == labels[i+1]
+			}
+			if match {
+				added += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return added
 }
 
 // apply creates an object, or makes the one there is like it.
