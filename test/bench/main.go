@@ -88,7 +88,7 @@ func run(ctx context.Context, s size) error {
 		{"restart (G3): start Candor on what is settled", b.restart},
 		{"ttl wave (G4): delete every report and add it again", b.wave},
 	} {
-		start := time.Now()
+		start, cpu := time.Now(), processors()
 		before, err := b.writes(ctx)
 		if err != nil {
 			return err
@@ -99,6 +99,7 @@ func run(ctx context.Context, s size) error {
 		if err := b.say(ctx, step.name, time.Since(start), before); err != nil {
 			return err
 		}
+		fmt.Println("  processor time:", spent(cpu, processors()))
 	}
 	b.summary()
 	return nil

@@ -13,7 +13,10 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -21,29 +24,38 @@ import (
 const (
 	crdPoll   = 20 * time.Millisecond
 	trivyCRDs = "testdata/trivy-crds"
+	// trivyVersion is the one version of each.
+	trivyVersion = "v1alpha1"
 )
 
 //go:embed testdata/trivy-crds/*.yaml
 var trivyFiles embed.FS
 
 // InstallTrivyCRDs creates CRDs of Trivy Operator, by plural name ("vulnerabilityreports"), or all three without a name, and
-// returns when they are established.
+// returns when their objects are served.
 func (c *Cluster) InstallTrivyCRDs(ctx context.Context, names ...string) error {
 	return c.eachTrivyCRD(names, func(crd *unstructured.Unstructured) error {
 		if err := c.apply(ctx, crd); err != nil {
 			return err
 		}
-		return c.waitForCRD(ctx, crd, "become established", established)
+		if err := c.waitForCRD(ctx, crd, "become established", established); err != nil {
+			return err
+		}
+		return c.waitForObjects(ctx, crd, true)
 	})
 }
 
-// RemoveTrivyCRDs deletes them with all their objects and returns when they are gone.
+// RemoveTrivyCRDs deletes them with all their objects and returns when they are gone and no longer served.
 func (c *Cluster) RemoveTrivyCRDs(ctx context.Context, names ...string) error {
 	return c.eachTrivyCRD(names, func(crd *unstructured.Unstructured) error {
 		if err := c.Client.Delete(ctx, crd); client.IgnoreNotFound(err) != nil {
 			return err
 		}
-		return c.waitForCRD(ctx, crd, "go away", func(found *unstructured.Unstructured) bool { return found == nil })
+		gone := func(found *unstructured.Unstructured) bool { return found == nil }
+		if err := c.waitForCRD(ctx, crd, "go away", gone); err != nil {
+			return err
+		}
+		return c.waitForObjects(ctx, crd, false)
 	})
 }
 
@@ -110,6 +122,27 @@ func (c *Cluster) waitForCRD(ctx context.Context, crd *unstructured.Unstructured
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for CRD %s to %s: %w", crd.GetName(), what, err)
+	}
+	return nil
+}
+
+// waitForObjects polls until the API server serves the objects of a CRD, or no longer does: it learns of a CRD by a watch, a
+// moment after the CRD itself changed.
+func (c *Cluster) waitForObjects(ctx context.Context, crd *unstructured.Unstructured, served bool) error {
+	kind := schema.GroupVersionKind{Version: trivyVersion}
+	kind.Group, _, _ = unstructured.NestedString(crd.Object, "spec", "group")
+	kind.Kind, _, _ = unstructured.NestedString(crd.Object, "spec", "names", "listKind")
+	err := wait.PollUntilContextTimeout(ctx, crdPoll, patience, true, func(ctx context.Context) (bool, error) {
+		objects := &metav1.PartialObjectMetadataList{}
+		objects.SetGroupVersionKind(kind)
+		err := c.Client.List(ctx, objects, client.Limit(1))
+		if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+			return false, fmt.Errorf("listing %s: %w", kind.Kind, err)
+		}
+		return (err == nil) == served, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s (want served: %t): %w", kind.Kind, served, err)
 	}
 	return nil
 }
