@@ -6,10 +6,19 @@ SHELL := bash
 VERSION ?= 0.1.0
 IMAGE := ghcr.io/candor-dev/candor
 IMG ?= $(IMAGE):v$(VERSION)
+SCORECARD_IMG ?= $(IMAGE)-scorecard:v$(VERSION)
+# OLM's channels of the bundle, the version that it replaces, and where it is written.
+CHANNELS ?= stable
+DEFAULT_CHANNEL ?= stable
+PREVIOUS_VERSION ?=
+BUNDLE ?= bundle
+# The bundles of the catalog, folders or images, in the order of their versions, and where it is written.
+BUNDLES ?= $(BUNDLE)
+CATALOG ?= catalog
 PLATFORMS ?= linux/amd64,linux/arm64
 CONTAINER_TOOL ?= docker
 KUBECTL ?= kubectl
-# The folder of config/ that deploy, undeploy and build-installer take: default or default-webhooks.
+# The folder of config/ that deploy, undeploy and build-installer take: default or default-certmanager.
 VARIANT ?= default
 TESTFLAGS ?= -timeout 30m
 
@@ -23,6 +32,9 @@ CONTROLLER_GEN := $(call tool,controller-gen)
 KUSTOMIZE := $(call tool,kustomize)
 GOLANGCI_LINT := $(call tool,golangci-lint)
 GOVULNCHECK := $(call tool,govulncheck)
+OPERATOR_SDK := $(call tool,operator-sdk)
+SCORECARD_TEST := $(call tool,scorecard-test)
+OPM := $(call tool,opm)
 
 # Built as dependencies, the tools cannot read their own version from the build.
 SDK_VERSION := github.com/operator-framework/operator-sdk/internal/version
@@ -70,7 +82,7 @@ vulncheck: $(GOVULNCHECK) ## Look for known vulnerabilities in what the code cal
 	$(GOVULNCHECK) ./...
 
 .PHONY: verify
-verify: generate manifests docs ## Fail where a generated file or a go.mod is not up to date
+verify: generate manifests docs bundle ## Fail where a generated file or a go.mod is not up to date
 	@git ls-files -z '*go.mod' | xargs -0 -n 1 dirname | while read -r module; do echo "go mod tidy: $$module"; (cd "$$module" && go mod tidy); done
 	@changed=$$(git status --porcelain --untracked-files=all); \
 	if [ -n "$$changed" ]; then git --no-pager diff; printf 'make verify: these files differ from the commit:\n%s\n' "$$changed"; exit 1; fi
@@ -120,6 +132,23 @@ docker-buildx: ## Build and push the image for all PLATFORMS
 build-installer: $(KUSTOMIZE) ## Write dist/install.yaml
 	@mkdir -p dist
 	$(call render,$(VARIANT)) > dist/install.yaml
+
+##@ Package
+
+.PHONY: bundle
+bundle: manifests $(KUSTOMIZE) $(OPERATOR_SDK) ## Write the OLM bundle
+	$(OPERATOR_SDK) generate kustomize manifests -q --interactive=false --package candor
+	KUSTOMIZE=$(KUSTOMIZE) OPERATOR_SDK=$(OPERATOR_SDK) VERSION=$(VERSION) IMG=$(IMG) SCORECARD_IMG=$(SCORECARD_IMG) \
+		CHANNELS=$(CHANNELS) DEFAULT_CHANNEL=$(DEFAULT_CHANNEL) PREVIOUS_VERSION=$(PREVIOUS_VERSION) hack/bundle.sh $(BUNDLE)
+
+.PHONY: bundle-validate
+bundle-validate: $(OPERATOR_SDK) ## Check the bundle; a warning is a failure
+	@result=$$($(OPERATOR_SDK) bundle validate $(BUNDLE) --select-optional suite=operatorframework --optional-values=k8s-version=1.26 -o json-alpha1 2>/dev/null) || true; \
+	echo "$$result"; grep -q '"passed": true' <<< "$$result" && ! grep -q '"type": "warning"' <<< "$$result"
+
+.PHONY: catalog
+catalog: $(OPM) ## Write a file-based catalog of BUNDLES
+	OPM=$(OPM) CHANNEL=$(DEFAULT_CHANNEL) hack/catalog.sh $(CATALOG) $(BUNDLES)
 
 ##@ Deploy
 

@@ -44,14 +44,19 @@ func providersPage() (string, error) {
 }
 
 func rbacPage() (string, error) {
-	body, purposes := "What the ServiceAccount of the manager may do, and what for. It has no right on any Secret.\n", explanations{}
+	body, purposes := "What the ServiceAccount of the manager may do, and what for. It sees no Secret but the one of `config/default`, which it fills\n"+
+		"itself; with `config/default-certmanager` and from OLM it sees none.\n", explanations{}
 	if err := read(rightsFile, &purposes); err != nil {
 		return "", err
 	}
-	for _, file := range []string{"role", "leader_election_role", "metrics_auth_role"} {
+	for _, file := range []string{"rbac/role", "rbac/leader_election_role", "rbac/metrics_auth_role", "own-certificate/role", "own-certificate/cluster_role"} {
 		var role rbacv1.ClusterRole // a Role has the same rules
-		if err := read("config/rbac/"+file+".yaml", &role); err != nil {
+		if err := read("config/"+file+".yaml", &role); err != nil {
 			return "", err
+		}
+		where := ""
+		if strings.HasPrefix(file, "own-certificate/") {
+			where = ", of config/default alone"
 		}
 		t := table{{"API group", "Resource", "Only these", "Verbs", "For what"}}
 		for _, rule := range role.Rules {
@@ -62,7 +67,7 @@ func rbacPage() (string, error) {
 				}
 			}
 		}
-		body += fmt.Sprintf("\n## %s %s\n\n%s", role.Kind, role.Name, t)
+		body += fmt.Sprintf("\n## %s %s%s\n\n%s", role.Kind, role.Name, where, t)
 	}
 	return body, purposes.problem(rightsFile)
 }

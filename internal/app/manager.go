@@ -26,11 +26,12 @@ import (
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 	candorcontroller "github.com/candor-dev/candor/internal/controller/candor"
+	"github.com/candor-dev/candor/internal/leader"
 	"github.com/candor-dev/candor/internal/signals"
+	"github.com/candor-dev/candor/internal/webhookcert"
 )
 
 const (
-	leaderElectionID = "manager.candor.dev"
 	// shutdownTimeout is how long running passes may take to end. It is shorter than the pod's grace period.
 	shutdownTimeout = 60 * time.Second
 	// passTimeout bounds one pass of a controller: a read that waits for a write to show up has no limit of its own.
@@ -73,7 +74,16 @@ func New(ctx context.Context, cfg *rest.Config, options Options, parts Parts) (m
 	if parts.Clock == nil {
 		parts.Clock = clock.RealClock{}
 	}
-	mgr, err := ctrl.NewManager(cfg, managerOptions(options, parts))
+	from, err := options.webhookCertificate()
+	if err != nil {
+		return nil, err
+	}
+	lock, err := newLock(cfg, options)
+	if err != nil {
+		return nil, err
+	}
+	certificate := newCertificate()
+	mgr, err := ctrl.NewManager(cfg, managerOptions(options, parts, certificate, lock))
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager: %w", err)
 	}
@@ -83,10 +93,20 @@ func New(ctx context.Context, cfg *rest.Config, options Options, parts Parts) (m
 	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
 		return nil, fmt.Errorf("adding /readyz: %w", err)
 	}
-	return mgr, setUp(ctx, mgr, options, parts)
+	b := newBuilding(mgr, options, parts)
+	if err := b.addLock(lock); err != nil {
+		return nil, err
+	}
+	if err := b.addCertificate(certificate, from); err != nil {
+		return nil, err
+	}
+	if err := b.addOLM(); err != nil {
+		return nil, err
+	}
+	return mgr, b.setUp(ctx)
 }
 
-func managerOptions(options Options, parts Parts) ctrl.Options {
+func managerOptions(options Options, parts Parts, certificate *webhookcert.Certificate, lock *leader.Lock) ctrl.Options {
 	return ctrl.Options{
 		Scheme:    NewScheme(),
 		Cache:     cacheOptions(),
@@ -95,18 +115,17 @@ func managerOptions(options Options, parts Parts) ctrl.Options {
 		Controller: ctrlconfig.Controller{
 			SkipNameValidation: ptr.To(parts.Several), ReconciliationTimeout: passTimeout,
 		},
-		Metrics:                       metricsOptions(options),
-		HealthProbeBindAddress:        options.HealthProbeBindAddress,
-		PprofBindAddress:              options.PprofBindAddress,
-		WebhookServer:                 webhookServer(options),
-		LeaderElection:                options.LeaderElect,
-		LeaderElectionID:              leaderElectionID,
-		LeaderElectionNamespace:       options.LeaderElectionNamespace,
-		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 &options.LeaseDuration,
-		RenewDeadline:                 &options.RenewDeadline,
-		RetryPeriod:                   &options.RetryPeriod,
-		GracefulShutdownTimeout:       ptr.To(shutdownTimeout),
+		Metrics:                             metricsOptions(options),
+		HealthProbeBindAddress:              options.HealthProbeBindAddress,
+		PprofBindAddress:                    options.PprofBindAddress,
+		WebhookServer:                       webhookServer(options, certificate),
+		LeaderElection:                      options.LeaderElect,
+		LeaderElectionReleaseOnCancel:       true,
+		LeaderElectionResourceLockInterface: lock,
+		LeaseDuration:                       &options.LeaseDuration,
+		RenewDeadline:                       &options.RenewDeadline,
+		RetryPeriod:                         &options.RetryPeriod,
+		GracefulShutdownTimeout:             ptr.To(shutdownTimeout),
 	}
 }
 
@@ -137,8 +156,9 @@ func metricsOptions(options Options) metricsserver.Options {
 	return o
 }
 
-func webhookServer(options Options) webhook.Server {
-	return webhook.NewServer(webhook.Options{Port: options.WebhookPort, CertDir: options.WebhookCertPath, TLSOpts: tlsOptions(options)})
+func webhookServer(options Options, certificate *webhookcert.Certificate) webhook.Server {
+	serving := func(c *tls.Config) { c.GetCertificate = certificate.Get }
+	return webhook.NewServer(webhook.Options{Port: options.WebhookPort, TLSOpts: append(tlsOptions(options), serving)})
 }
 
 func tlsOptions(options Options) []func(*tls.Config) {

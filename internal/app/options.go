@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -27,6 +26,9 @@ var Version = "development"
 // envPrefix starts the name of the environment variable of each flag, since a Subscription can set variables but no flags.
 const envPrefix = "CANDOR_"
 
+// olmConditionVariable is set by OLM in every pod of an operator.
+const olmConditionVariable = "OPERATOR_CONDITION_NAME"
+
 // flagVersion has no environment variable: CANDOR_VERSION in a pod is likelier to tell a version than to ask for it.
 const flagVersion = "version"
 
@@ -42,9 +44,21 @@ type Options struct {
 	MetricsSecure          bool
 	HealthProbeBindAddress string
 	PprofBindAddress       string
-	WebhookPort            int
-	WebhookCertPath        string
 	EnableHTTP2            bool
+
+	WebhookPort          int
+	WebhookCertPath      string
+	WebhookCertSecret    string
+	WebhookService       string
+	WebhookConfiguration string
+
+	// PodNamespace, PodName and PodUID are what the manager is told of its own pod; each may be empty.
+	PodNamespace string
+	PodName      string
+	PodUID       string
+
+	// OperatorCondition is the name of the object by which OLM is told when the manager may be replaced; empty outside OLM.
+	OperatorCondition string
 
 	// EvidenceGrace is how long missing evidence changes nothing.
 	EvidenceGrace time.Duration
@@ -58,6 +72,8 @@ type Options struct {
 	PrintVersion bool
 
 	zap zap.Options
+	// olmFolder is where OLM mounts the certificate that it makes.
+	olmFolder string
 }
 
 // ControllerOptions is what a person can set about one controller.
@@ -85,6 +101,9 @@ func parse(args []string, lookup func(string) (string, bool), help io.Writer) (O
 	fs.SetOutput(io.Discard)
 	options.addFlags(fs)
 	config.RegisterFlags(fs)
+	if name, set := lookup(olmConditionVariable); set {
+		options.OperatorCondition = name
+	}
 	if err := applyEnv(fs, lookup); err != nil {
 		return options, err
 	}
@@ -113,10 +132,18 @@ func (o *Options) addFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", ":8081", "Address of /healthz and /readyz; 0 turns them off.")
 	fs.StringVar(&o.PprofBindAddress, "pprof-bind-address", "0", "Address of /debug/pprof, such as 127.0.0.1:6060; 0 turns it off. It asks nobody for a right.")
 	fs.IntVar(&o.WebhookPort, "webhook-port", 9443, "Port of the admission webhooks.")
-	fs.StringVar(&o.WebhookCertPath, "webhook-cert-path", "", "Folder that holds tls.crt and tls.key for the admission webhooks; empty turns them off.")
+	fs.StringVar(&o.WebhookCertPath, "webhook-cert-path", "", "Folder that holds tls.crt and tls.key for the admission webhooks. When it is empty, that of OLM is used if it holds a certificate.")
+	fs.StringVar(&o.WebhookCertSecret, "webhook-cert-secret", "", "Secret of the pod's namespace in which the manager keeps a certificate for the admission webhooks that it makes itself; empty makes none.")
+	fs.StringVar(&o.WebhookService, "webhook-service", "candor-webhook-service", "Service of the admission webhooks, for the certificate that the manager makes.")
+	fs.StringVar(&o.WebhookConfiguration, "webhook-configuration", "candor-validating-webhook-configuration", "ValidatingWebhookConfiguration that is to trust the certificate that the manager makes.")
+	fs.StringVar(&o.PodNamespace, "pod-namespace", "", "Namespace of the manager's pod; in a cluster, it is known.")
+	fs.StringVar(&o.PodName, "pod-name", "", "Name of the manager's pod, for events on it; empty records none.")
+	fs.StringVar(&o.PodUID, "pod-uid", "", "UID of the manager's pod, for events on it.")
+	fs.StringVar(&o.OperatorCondition, "operator-condition", "", "OperatorCondition of the pod's namespace that tells OLM when the manager may be replaced; by default what OLM itself sets, "+olmConditionVariable+".")
 	fs.BoolVar(&o.EnableHTTP2, "enable-http2", false, "Serve HTTP/2 on the metrics and webhook ports.")
 	fs.DurationVar(&o.EvidenceGrace, "evidence-grace", 2*time.Hour, "How long a missing report changes nothing, 0 to 24h. After that its Finding is Stale.")
 	fs.DurationVar(&o.FindingRetention, "finding-retention", 30*24*time.Hour, "How long a Finding is kept after its end, at least 1m; 0 keeps it.")
+	o.olmFolder = olmFolder
 	o.Controllers = map[string]*ControllerOptions{}
 	for _, s := range setups() {
 		c := &ControllerOptions{}
@@ -181,12 +208,14 @@ func (o *Options) Validate() error {
 		bad("leader-election-retry-period", o.RetryPeriod, fmt.Sprintf(
 			"must be positive, and %.1f times as long still shorter than --leader-election-renew-deadline=%s", leaderelection.JitterFactor, o.RenewDeadline))
 	}
-	for _, file := range o.certificateFiles() {
-		if _, err := os.Stat(file); err != nil {
-			bad("webhook-cert-path", o.WebhookCertPath, fmt.Sprintf("cannot read %s: mount the certificate there, or leave the flag empty to turn webhooks off", file))
-		}
+	if o.LeaderElect && o.leaseNamespace() == "" {
+		bad("leader-elect", true, "outside a cluster, set --leader-election-namespace to the namespace of the lease")
 	}
-	return errors.Join(append(errs, o.validateControllers())...)
+	if o.OperatorCondition != "" && o.podNamespace() == "" {
+		bad("operator-condition", o.OperatorCondition, "outside a cluster, set --pod-namespace to its namespace")
+	}
+	_, err := o.webhookCertificate()
+	return errors.Join(append(errs, err, o.validateControllers())...)
 }
 
 func (o *Options) validateControllers() error {
@@ -203,13 +232,6 @@ func (o *Options) validateControllers() error {
 		errs = append(errs, errors.New("every controller is turned off, so there is nothing to do: set --enable-…-controller of one"))
 	}
 	return errors.Join(errs...)
-}
-
-func (o *Options) certificateFiles() []string {
-	if o.WebhookCertPath == "" {
-		return nil
-	}
-	return []string{filepath.Join(o.WebhookCertPath, "tls.crt"), filepath.Join(o.WebhookCertPath, "tls.key")}
 }
 
 // Logger returns the logger that the options ask for.

@@ -6,8 +6,6 @@ package app
 import (
 	"bytes"
 	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -80,7 +78,7 @@ func TestEveryFlagHasAVariableOfItsOwn(t *testing.T) {
 	g.Expect(options.Controllers).To(Equal(DefaultOptions().Controllers))
 
 	options, err = read(map[string]string{
-		"CANDOR_LEADER_ELECT": "true", "CANDOR_ENABLE_REPORT_CONTROLLER": "false", "CANDOR_CONTROLLER_FINDING_MAX_CONCURRENT": "3",
+		"CANDOR_LEADER_ELECT": "true", "CANDOR_POD_NAMESPACE": "candor-system", "CANDOR_ENABLE_REPORT_CONTROLLER": "false", "CANDOR_CONTROLLER_FINDING_MAX_CONCURRENT": "3",
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(options.LeaderElect).To(BeTrue())
@@ -171,8 +169,14 @@ func TestEveryMistakeIsListed(t *testing.T) {
 		"a lease as long as its renewal": {[]string{"--leader-election-lease-duration=107s"}, []string{lease("1m47s", "1m47s")}},
 		"a retry longer than a renewal":  {[]string{"--leader-election-retry-period=108s"}, []string{retry("1m48s", "1m47s")}},
 		"no retry":                       {[]string{"--leader-election-retry-period=0"}, []string{retry("0s", "1m47s")}},
-		"no workers":                     {[]string{"--controller-report-max-concurrent=0"}, []string{"--controller-report-max-concurrent=0: " + workers}},
-		"too many workers":               {[]string{"--controller-suppression-max-concurrent=65"}, []string{"--controller-suppression-max-concurrent=65: " + workers}},
+		"a leader with no place for its lease": {
+			[]string{"--leader-elect"}, []string{"--leader-elect=true: outside a cluster, set --leader-election-namespace to the namespace of the lease"},
+		},
+		"an OperatorCondition of an unknown namespace": {
+			[]string{"--operator-condition=candor.v0.1.0"}, []string{"--operator-condition=candor.v0.1.0: outside a cluster, set --pod-namespace to its namespace"},
+		},
+		"no workers":       {[]string{"--controller-report-max-concurrent=0"}, []string{"--controller-report-max-concurrent=0: " + workers}},
+		"too many workers": {[]string{"--controller-suppression-max-concurrent=65"}, []string{"--controller-suppression-max-concurrent=65: " + workers}},
 		"one controller is enough": {
 			[]string{"--enable-report-controller=false", "--enable-finding-controller=false", "--enable-signalpolicy-controller=false"}, nil,
 		},
@@ -202,27 +206,29 @@ func TestEveryMistakeIsListed(t *testing.T) {
 	}
 }
 
-func TestAWebhookNeedsItsCertificate(t *testing.T) {
-	folder := t.TempDir()
-	missing := func(file string) string {
-		return "--webhook-cert-path=" + folder + ": cannot read " + filepath.Join(folder, file) + ": mount the certificate there, or leave the flag empty to turn webhooks off"
-	}
-	read := func() error {
-		_, err := read(nil, "--webhook-cert-path="+folder)
-		return err
-	}
-	write := func(file string) error { return os.WriteFile(filepath.Join(folder, file), []byte("x"), 0o600) }
-	g := NewWithT(t)
-	g.Expect(read()).To(MatchError(missing("tls.crt") + "\n" + missing("tls.key")))
-	g.Expect(write("tls.crt")).To(Succeed())
-	g.Expect(read()).To(MatchError(missing("tls.key")))
-	g.Expect(write("tls.key")).To(Succeed())
-	g.Expect(read()).To(Succeed())
-}
-
 func TestParseReadsTheEnvironmentOfTheProcess(t *testing.T) {
 	t.Setenv("CANDOR_EVIDENCE_GRACE", "5m")
 	options, err := Parse([]string{"--finding-retention=1h"})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect([]time.Duration{options.EvidenceGrace, options.FindingRetention}).To(Equal([]time.Duration{5 * time.Minute, time.Hour}))
+}
+
+func TestTheOperatorConditionIsTheOneThatOLMNames(t *testing.T) {
+	const olm, own, namespace = "OPERATOR_CONDITION_NAME", "CANDOR_OPERATOR_CONDITION", "--pod-namespace=candor-system"
+	for name, test := range map[string]struct {
+		env  map[string]string
+		args []string
+		want string
+	}{
+		"outside OLM":            {nil, nil, ""},
+		"under OLM":              {map[string]string{olm: "candor.v0.1.0"}, nil, "candor.v0.1.0"},
+		"a variable of Candor's": {map[string]string{olm: "candor.v0.1.0", own: "other"}, nil, "other"},
+		"turned off":             {map[string]string{olm: "candor.v0.1.0"}, []string{"--operator-condition="}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options, err := read(test.env, append(test.args, namespace)...)
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			NewWithT(t).Expect(options.OperatorCondition).To(Equal(test.want))
+		})
+	}
 }

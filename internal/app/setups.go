@@ -59,20 +59,27 @@ type building struct {
 	metrics   *candorcontroller.Metrics
 	// providerChanged tells the signalpolicy controller which policies to look at.
 	providerChanged chan event.GenericEvent
+	// firstLook is nil outside OLM.
+	firstLook *candorcontroller.FirstLook
+	// webhooks says that there is a certificate to serve them with.
+	webhooks bool
 }
 
-// setUp adds every row that is on, and says of each whether it is and why.
-func setUp(ctx context.Context, mgr manager.Manager, options Options, parts Parts) error {
-	b := &building{
+func newBuilding(mgr manager.Manager, options Options, parts Parts) *building {
+	return &building{
 		mgr: mgr, options: options, parts: parts,
 		providers:       &candorcontroller.Providers{Classes: Classes(), Gates: map[string]*crdgate.Gate{}},
 		metrics:         candorcontroller.NewMetrics(mgr.GetCache()),
 		providerChanged: make(chan event.GenericEvent),
 	}
-	if err := register(parts.Registry, b.metrics.Collectors()); err != nil {
+}
+
+// setUp adds every row that is on, and says of each whether it is and why.
+func (b *building) setUp(ctx context.Context) error {
+	if err := register(b.parts.Registry, b.metrics.Collectors()); err != nil {
 		return err
 	}
-	if err := candorcontroller.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := candorcontroller.AddIndexes(ctx, b.mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("adding indexes: %w", err)
 	}
 	for _, s := range setups() {
@@ -96,14 +103,9 @@ func (b *building) addRow(s setup) error {
 	} else {
 		log.Info("Controller off", "name", s.name, "because", "--enable-"+s.name+"-controller=false")
 	}
-	if s.webhook == nil {
+	if s.webhook == nil || !b.webhooks {
 		return nil
 	}
-	if b.options.WebhookCertPath == "" {
-		log.Info("Webhook off", "name", s.name, "because", "--webhook-cert-path is empty")
-		return nil
-	}
-	log.Info("Webhook on", "name", s.name)
 	return s.webhook(b)
 }
 
@@ -125,7 +127,7 @@ func (b *building) announceForeign(s setup) error {
 func addReports(b *building, workers int) error {
 	r := &candorcontroller.ReportReconciler{
 		Client: b.mgr.GetClient(), Live: b.mgr.GetAPIReader(), Providers: b.providers, Clock: b.parts.Clock,
-		Grace: b.options.EvidenceGrace, Metrics: b.metrics,
+		Grace: b.options.EvidenceGrace, Metrics: b.metrics, FirstLook: b.firstLook,
 	}
 	if err := r.SetupWithManager(b.mgr, controller.TypedOptions[signals.Identity]{MaxConcurrentReconciles: workers}, b.parts.WakeReports); err != nil {
 		return err
@@ -149,7 +151,7 @@ func (b *building) gate(class signals.Class, r *candorcontroller.ReportReconcile
 	return &crdgate.Gate{
 		CRD: class.CRD, Kind: class.Kind, Metadata: client, Live: b.mgr.GetAPIReader(), Log: b.mgr.GetLogger().WithName("gate"),
 		NewCache: func(failed func(error)) (cache.Cache, error) {
-			return crdgate.NewCache(b.mgr, class.Kind, class.Compact, failed)
+			return crdgate.NewCache(b.mgr, class.Kind, class.Fields, class.Compact, failed)
 		},
 		Activate: func(ctx context.Context, c cache.Cache) error { return r.Feed(ctx, class, c) },
 		OnChange: func(ctx context.Context, state crdgate.State) {

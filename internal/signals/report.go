@@ -24,6 +24,8 @@ type Class struct {
 	Install string
 	// One and Many say what an entry is, in the singular and in the plural.
 	One, Many string
+	// Fields are the paths of what Compact reads beside metadata, such as "report.artifact". Nothing else is decoded.
+	Fields []string
 	// Compact cuts a report down to what Translate needs, to be kept in memory. It accepts its own output.
 	Compact func(object any) (any, error)
 	// Translate reads a compacted report. Its error is a *Drop.

@@ -88,7 +88,7 @@ func freeAddress() (string, error) {
 
 // await polls until the series that start with prefix add up to want.
 func (p *process) await(ctx context.Context, prefix string, want float64) error {
-	tick := time.NewTicker(500 * time.Millisecond)
+	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		if sum, err := p.metric(ctx, prefix); err == nil && sum >= want {

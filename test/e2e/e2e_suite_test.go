@@ -3,15 +3,16 @@
 
 //go:build e2e
 
-// Package e2e installs config/default on a real cluster, with a controller manager and nodes, and uses it. `make e2e` runs it.
+// Package e2e installs Candor on a real cluster, with a controller manager and nodes, as people do: from config/default, and by
+// a Subscription of OLM. `make e2e` runs it.
 //
-//	KUBECONFIG  the cluster, whose current context may do everything
-//	E2E_IMG     the image of the manager
-//	E2E_LOAD    a command for bash that brings the image to the nodes, with its name as $1 and the path of bin/manager as $2;
-//	            not needed where the nodes can pull it
-//	E2E_KEEP    when set, everything that the tests made stays
-//
-// What was there before stays in any case; a Candor that was there is replaced by this one, and stays too.
+//	KUBECONFIG   the cluster, whose current context may do everything; it has no Candor
+//	E2E_IMG      the image of the manager
+//	E2E_LOAD     a command for bash that brings the image to the nodes, with its name as $1 and the path of bin/manager as $2;
+//	             not needed where the nodes can pull it
+//	E2E_CATALOG  a command for bash that serves a file-based catalog by a CatalogSource in the namespace olm, with the name of the
+//	             CatalogSource as $1 and the folder of the catalog as $2; without it, nothing is tested about OLM
+//	E2E_KEEP     when set, everything that the tests made stays
 //
 //	make docker-build && E2E_LOAD='kind load docker-image "$1"' make e2e
 package e2e
@@ -43,28 +44,30 @@ const (
 	reports    = "test/kube/testdata/trivy-crds/vulnerabilityreports.yaml"
 )
 
-var cluster client.Client
+var (
+	cluster client.Client
+	image   string
+)
 
 func TestE2E(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(2 * time.Minute)
 	SetDefaultEventuallyPollingInterval(250 * time.Millisecond)
-	RunSpecs(t, "config/default on a real cluster")
+	RunSpecs(t, "Candor on a real cluster")
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	log.SetLogger(GinkgoLogr)
 	require("KUBECONFIG", "the kubeconfig of the cluster to test on; Candor will be installed there")
-	image := require("E2E_IMG", "the image of the manager; `make e2e` takes IMG")
-	load(ctx, image)
-	install(ctx, image)
+	image = require("E2E_IMG", "the image of the manager; `make e2e` takes IMG")
+	load(ctx)
 	conf, err := config.GetConfig()
 	Expect(err).NotTo(HaveOccurred())
 	cluster, err = client.New(conf, client.Options{Scheme: app.NewScheme()})
 	Expect(err).NotTo(HaveOccurred())
 })
 
-func load(ctx context.Context, image string) {
+func load(ctx context.Context) {
 	GinkgoHelper()
 	command := os.Getenv("E2E_LOAD")
 	if command == "" {
@@ -76,20 +79,17 @@ func load(ctx context.Context, image string) {
 	run(ctx, "bash", "-euo", "pipefail", "-c", command, "bash", image, manager)
 }
 
-func install(ctx context.Context, image string) {
+// install installs config/default and the CRD of VulnerabilityReports until the end of the node that calls it.
+func install(ctx context.Context) {
 	GinkgoHelper()
 	By("installing config/default and the CRD of VulnerabilityReports")
 	run(ctx, "make", "-s", "build-installer", "VARIANT=default", "IMG="+image)
-	old := exists(ctx, installer)
-	apply(ctx, installer, !old)
-	if old {
-		// The image may have the name of the one that runs.
-		kubectl(ctx, "-n", system, "rollout", "restart", deployment)
-	}
+	Expect(exists(ctx, installer)).To(BeFalse(), "the cluster has a Candor, or part of one")
+	apply(ctx, installer)
 	available(ctx)
 	if !exists(ctx, reports) {
-		apply(ctx, reports, true)
-		kubectl(ctx, "wait", "--for=condition=Established", "-f", reports, "--timeout=1m")
+		removed(reports)
+		installReports(ctx)
 	}
 }
 
@@ -99,11 +99,22 @@ func exists(ctx context.Context, file string) bool {
 	return kubectl(ctx, "get", "--ignore-not-found", "-o", "name", "-f", file) != ""
 }
 
-func apply(ctx context.Context, file string, temporary bool) {
+// installReports installs the CRD of VulnerabilityReports, which stays.
+func installReports(ctx context.Context) {
 	GinkgoHelper()
-	if temporary {
-		cleanup(func(ctx SpecContext) { kubectl(ctx, "delete", "--ignore-not-found", "--timeout=3m", "-f", file) })
-	}
+	kubectl(ctx, "apply", "--server-side", "-f", reports)
+	kubectl(ctx, "wait", "--for=condition=Established", "-f", reports, "--timeout=1m")
+}
+
+// removed deletes what a file names at the end of the node that calls it.
+func removed(file string) {
+	cleanup(func(ctx SpecContext) { kubectl(ctx, "delete", "--ignore-not-found", "--timeout=3m", "-f", file) })
+}
+
+// apply applies a file until the end of the node that calls it.
+func apply(ctx context.Context, file string) {
+	GinkgoHelper()
+	removed(file)
 	kubectl(ctx, "apply", "--server-side", "--force-conflicts", "-f", file)
 }
 

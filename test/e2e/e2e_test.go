@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os/exec"
 	"regexp"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -35,18 +36,14 @@ var _ = Describe("Candor from config/default", Ordered, func() {
 	)
 
 	BeforeAll(func(ctx SpecContext) {
+		install(ctx)
 		namespace = newNamespace(ctx)
 		finding = findingOf(namespace, "web")
 		Expect(cluster.Create(ctx, builder.Policy(namespace, "default", []string{"trivy"}))).To(Succeed())
 		web = deploy(ctx, namespace, "web")
 	})
 
-	AfterEach(func(ctx SpecContext) {
-		if CurrentSpecReport().Failed() {
-			GinkgoWriter.Println(kubectl(ctx, "-n", system, "get", "pods", "-o", "wide"))
-			GinkgoWriter.Println(kubectl(ctx, "-n", system, "logs", deployment, "--tail=100"))
-		}
-	})
+	AfterEach(showOnFailure)
 
 	It("runs restricted, with no user of its own choice", func(ctx SpecContext) {
 		pod := managerPod(ctx)
@@ -100,7 +97,8 @@ var _ = Describe("Candor from config/default", Ordered, func() {
 	It("sees that the workload is gone, its report with it", func(ctx SpecContext) {
 		kubectl(ctx, "-n", namespace, "delete", "deployment", "web")
 		Eventually(finding).WithContext(ctx).Should(haveOutcome(candorv1alpha1.OutcomeWorkloadGone))
-		Expect(kubectl(ctx, "-n", namespace, "get", "vulnerabilityreports", "-o", "name")).NotTo(ContainSubstring("web"))
+		// The garbage collector has it by then, or is about to.
+		Eventually(kubectl).WithContext(ctx).WithArguments("-n", namespace, "get", "vulnerabilityreports", "-o", "name").ShouldNot(ContainSubstring("web"))
 	})
 
 	It("serves metrics to those with the right and to nobody else", func(ctx SpecContext) {
@@ -115,8 +113,20 @@ var _ = Describe("Candor from config/default", Ordered, func() {
 			HaveHTTPBody(ContainSubstring(`candor_provider_up{provider="trivy"} 1`))))
 	})
 
+	It("serves its webhooks with a certificate of its own", func(ctx SpecContext) {
+		Eventually(warnings).WithContext(ctx).WithArguments(namespace).Should(ContainSubstring(unknownProvider))
+	})
+
 	// +kubebuilder:scaffold:e2e-webhooks-checks
 })
+
+// showOnFailure prints what a person would look at first.
+func showOnFailure(ctx SpecContext) {
+	if CurrentSpecReport().Failed() {
+		GinkgoWriter.Println(kubectl(ctx, "-n", system, "get", "pods", "-o", "wide"))
+		GinkgoWriter.Println(kubectl(ctx, "-n", system, "logs", deployment, "--tail=100"))
+	}
+}
 
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
@@ -169,6 +179,16 @@ func managerPod(ctx context.Context) *corev1.Pod {
 		g.Expect(list.Items).To(HaveLen(1))
 	}).Should(Succeed())
 	return &list.Items[0]
+}
+
+const unknownProvider = `no provider named "nobody" exists`
+
+// warnings returns what the API server warns of when a policy names a provider that nobody has; the webhooks say it.
+func warnings(ctx context.Context, namespace string) (string, error) {
+	cmd := exec.CommandContext(ctx, kubectlName(), "-n", namespace, "create", "--dry-run=server", "-f", "-")
+	cmd.Stdin = strings.NewReader(`{"apiVersion":"candor.dev/v1alpha1","kind":"SignalPolicy","metadata":{"name":"odd"},"spec":{"providers":["nobody"]}}`)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }
 
 // newAccount makes a ServiceAccount and returns a token of it.

@@ -213,24 +213,29 @@ type Evidence struct {
 // FindingSpec is what was seen. The report controller alone writes it.
 type FindingSpec struct {
 	// source is where the Finding comes from.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Where"
 	// +required
 	Source Source `json:"source"`
 
 	// severity is the worst severity in the evidence.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Severity"
 	// +required
 	Severity Severity `json:"severity"`
 
 	// summary says in one line what was seen. It is computed from the evidence, never by a model.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Summary"
 	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	Summary string `json:"summary"`
 
 	// observed is what the last look at the source said. Unless it is Present, severity, summary and evidence keep what
 	// was last seen.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Last look"
 	// +optional
 	Observed Observation `json:"observed,omitempty"`
 
 	// evidence is the set of entries that the policies ask for.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Evidence"
 	// +optional
 	Evidence *Evidence `json:"evidence,omitempty"`
 }
@@ -238,11 +243,13 @@ type FindingSpec struct {
 // FindingStatus is what it means. The finding controller alone writes it.
 type FindingStatus struct {
 	// resource is kind and name of the workload, for listings.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Resource"
 	// +optional
 	// +kubebuilder:validation:MaxLength=320
 	Resource string `json:"resource,omitempty"`
 
 	// brief counts the evidence by severity in a few words, for listings.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="In short"
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Brief string `json:"brief,omitempty"`
@@ -254,6 +261,7 @@ type FindingStatus struct {
 	SeverityRank int32 `json:"severityRank,omitempty"`
 
 	// fingerprint is what the content hashes to now. A Suppression mutes by it.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Fingerprint"
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Fingerprint string `json:"fingerprint,omitempty"`
@@ -264,10 +272,12 @@ type FindingStatus struct {
 	EnrichedFingerprint string `json:"enrichedFingerprint,omitempty"`
 
 	// explained is one word on the explanation by a model.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Explained"
 	// +optional
 	Explained Explained `json:"explained,omitempty"`
 
 	// verificationOutcome is whether it is still true.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Outcome"
 	// +optional
 	VerificationOutcome Outcome `json:"verificationOutcome,omitempty"`
 
@@ -276,23 +286,28 @@ type FindingStatus struct {
 	FormerOutcome Outcome `json:"formerOutcome,omitempty"`
 
 	// since is when the outcome last changed.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Since"
 	// +optional
 	Since metav1.Time `json:"since,omitzero"`
 
 	// firstSeen is when the Finding was first looked at.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="First seen"
 	// +optional
 	FirstSeen metav1.Time `json:"firstSeen,omitzero"`
 
 	// lastSeen is when this status was last written. A look that changes nothing writes nothing.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Last seen"
 	LastSeen metav1.Time `json:"lastSeen,omitzero"`
 
 	// timesRecurred counts how often it came back after an end.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Times recurred"
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TimesRecurred int32 `json:"timesRecurred,omitempty"`
 
 	// conditions are Verified and Suppressed.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors={"urn:alm:descriptor:io.kubernetes.conditions"}
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -315,6 +330,7 @@ type FindingStatus struct {
 // +kubebuilder:printcolumn:name="Tag",type=string,priority=1,JSONPath=`.spec.evidence.artifact.tag`
 // +kubebuilder:printcolumn:name="In full",type=string,priority=1,JSONPath=`.spec.summary`
 // +kubebuilder:printcolumn:name="Fingerprint",type=string,priority=1,JSONPath=`.status.fingerprint`
+// +operator-sdk:csv:customresourcedefinitions:displayName="Finding",resources={{Deployment,v1,""},{StatefulSet,v1,""},{DaemonSet,v1,""},{ReplicaSet,v1,""},{CronJob,v1,""},{Job,v1,""},{Pod,v1,""},{Event,v1,""}}
 type Finding struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

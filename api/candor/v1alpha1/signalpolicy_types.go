@@ -22,6 +22,7 @@ const (
 type SignalPolicySpec struct {
 	// providers lists the sources of signals this policy takes in, such as trivy, trivy/config and trivy/rbac. A name that
 	// no provider of this version has is reported by the condition Ready and ignored otherwise.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Providers"
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -31,37 +32,45 @@ type SignalPolicySpec struct {
 	Providers []string `json:"providers"`
 
 	// minSeverity is the mildest severity that is worth a Finding.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Mildest severity",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:LOW","urn:alm:descriptor:com.tectonic.ui:select:MEDIUM","urn:alm:descriptor:com.tectonic.ui:select:HIGH","urn:alm:descriptor:com.tectonic.ui:select:CRITICAL"}
 	// +optional
 	// +kubebuilder:default=HIGH
 	MinSeverity Severity `json:"minSeverity,omitempty"`
 
 	// unknownSeverity says how entries that the scanner could not rate are treated.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Unrated entries",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Ignore","urn:alm:descriptor:com.tectonic.ui:select:Low","urn:alm:descriptor:com.tectonic.ui:select:High"}
 	// +optional
 	// +kubebuilder:default=Ignore
 	UnknownSeverity UnknownSeverity `json:"unknownSeverity,omitempty"`
 
 	// onlyFixable leaves out vulnerabilities that no released version fixes. Failed checks always have a remedy, so it
 	// changes nothing for them.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Only what can be fixed",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"}
 	// +optional
 	OnlyFixable bool `json:"onlyFixable,omitempty"`
 
 	// budget bounds what a language model may cost this namespace. It has no effect in this version.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Budget of model calls",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	// +optional
 	Budget *Budget `json:"budget,omitempty"`
 
 	// webhook is where notifications go. It has no effect in this version.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Notifications",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	// +optional
 	Webhook *Webhook `json:"webhook,omitempty"`
 
 	// webhookReceiver lets other tools post signed signals. It has no effect in this version.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Signed signals of other tools",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	// +optional
 	WebhookReceiver *WebhookReceiver `json:"webhookReceiver,omitempty"`
 
 	// gitOpsRepo is a repository for proposed fixes. It has no effect in this version.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Repository for fixes",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	// +optional
 	GitOpsRepo *GitOpsRepo `json:"gitOpsRepo,omitempty"`
 
 	// pullRequestBudget bounds proposed fixes. It has no effect in this version.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Budget of fixes",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	// +optional
 	PullRequestBudget *PullRequestBudget `json:"pullRequestBudget,omitempty"`
 }
@@ -151,16 +160,19 @@ type SignalPolicyStatus struct {
 
 	// findings is the number of Findings of this policy's providers at or above its own threshold, whatever became of them.
 	// It may lag by 5 seconds.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Findings"
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Findings int32 `json:"findings"`
 
 	// open is the number of those that are still there and not muted.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Open Findings"
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Open int32 `json:"open"`
 
 	// conditions are Ready, ProviderAvailable and, where it applies, FieldsWithoutEffect.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors={"urn:alm:descriptor:io.kubernetes.conditions"}
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -180,6 +192,7 @@ type SignalPolicyStatus struct {
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +operator-sdk:csv:customresourcedefinitions:displayName="Signal policy",resources={{Finding,v1alpha1,""},{Event,v1,""}}
 type SignalPolicy struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

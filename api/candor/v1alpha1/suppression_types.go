@@ -10,17 +10,20 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type SuppressionSpec struct {
 	// fingerprint is the status.fingerprint of the Finding to mute, whole: 64 hexadecimal digits. When the content of the
 	// Finding changes, so does its fingerprint, and the Finding speaks up again.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Fingerprint of the Finding",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	Fingerprint string `json:"fingerprint"`
 
 	// reason says why the Finding is muted. It is required, and shown on the Finding.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Reason",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
 
 	// expiresAt is when the mute ends by itself. Without it, the mute lasts until the content changes.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Ends at",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	// +optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 }
@@ -33,16 +36,19 @@ type SuppressionStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// muted is the number of Findings that this Suppression mutes now.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Muted Findings"
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Muted int32 `json:"muted"`
 
 	// finding is the name of one of them.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Finding"
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Finding string `json:"finding,omitempty"`
 
 	// conditions holds Ready.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors={"urn:alm:descriptor:io.kubernetes.conditions"}
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -61,6 +67,7 @@ type SuppressionStatus struct {
 // +kubebuilder:printcolumn:name="Why",type=string,JSONPath=`.spec.reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Fingerprint",type=string,priority=1,JSONPath=`.spec.fingerprint`
+// +operator-sdk:csv:customresourcedefinitions:displayName="Suppression",resources={{Finding,v1alpha1,""},{Event,v1,""}}
 type Suppression struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

@@ -27,7 +27,6 @@ import (
 // +kubebuilder:rbac:groups=candor.dev,resources=findings/status,verbs=update
 // +kubebuilder:rbac:groups=candor.dev,resources=suppressions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
-// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 // shownReason bounds the bytes of a Suppression's reason that a Finding shows, which stays under 16 KiB whatever people write.
 const shownReason = 256

@@ -49,6 +49,8 @@ type ReportReconciler struct {
 	// Grace is how long missing evidence changes nothing.
 	Grace   time.Duration
 	Metrics *Metrics
+	// FirstLook is told of each identity that was looked at; nil when nobody asks.
+	FirstLook *FirstLook
 
 	mu sync.Mutex
 	// missing is since when each identity has been without evidence. It starts anew with the process, since nothing that
@@ -80,6 +82,7 @@ func (r *ReportReconciler) Reconcile(ctx context.Context, id signals.Identity) (
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	r.FirstLook.saw(id)
 	return ctrl.Result{RequeueAfter: earliest(wait, pass.again)}, nil
 }
 

@@ -32,6 +32,6 @@ func class(provider, kind, plural, one, many string, entry entryReader) signals.
 	compact := compacter{kind: gvk, entry: entry}
 	return signals.Class{
 		Provider: provider, Kind: gvk, CRD: plural + "." + gvk.Group, Install: install, One: one, Many: many,
-		Compact: compact.compact, Translate: compact.translate,
+		Fields: compact.fields(), Compact: compact.compact, Translate: compact.translate,
 	}
 }

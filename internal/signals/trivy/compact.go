@@ -37,6 +37,17 @@ type compacter struct {
 	entry entryReader
 }
 
+// fields returns the paths of everything that compact reads, beside metadata.
+func (c compacter) fields() []string {
+	paths := []string{
+		"report.updateTimestamp", "report.registry.server", "report.artifact.repository", "report.artifact.tag", "report.artifact.digest",
+	}
+	for _, field := range c.entry.fields {
+		paths = append(paths, "report."+c.entry.list+"."+field)
+	}
+	return paths
+}
+
 // compact cuts a report down to one string. Anything but a report of this kind, and a compacted one, is returned as it is: an
 // informer runs its transform on tombstones, and twice on each object.
 func (c compacter) compact(object any) (any, error) {

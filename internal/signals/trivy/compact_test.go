@@ -4,6 +4,7 @@
 package trivy
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/candor-dev/candor/internal/signals"
+	"github.com/candor-dev/candor/internal/sparse"
 	"github.com/candor-dev/candor/test/builder"
 )
 
@@ -27,9 +29,24 @@ func web(entries []any, change ...func(*unstructured.Unstructured)) *unstructure
 
 func compact(t *testing.T, class signals.Class, object any) any {
 	t.Helper()
-	compacted, err := class.Compact(object)
+	slim, err := class.Compact(object)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	return compacted
+	if full, ok := object.(*unstructured.Unstructured); ok && slim != object {
+		expectFieldsSuffice(t, class, full, slim)
+	}
+	return slim
+}
+
+// expectFieldsSuffice expects that a report of which only the fields of its class are decoded is compacted to the same.
+func expectFieldsSuffice(t *testing.T, class signals.Class, full *unstructured.Unstructured, slim any) {
+	t.Helper()
+	g := NewWithT(t)
+	text, err := json.Marshal(full.Object)
+	g.Expect(err).NotTo(HaveOccurred())
+	fields := sparse.Of(append([]string{"apiVersion", "kind", "metadata"}, class.Fields...)...)
+	read, err := fields.Decode(sparse.NewDecoder(bytes.NewReader(text)))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(class.Compact(&unstructured.Unstructured{Object: read.(map[string]any)})).To(Equal(slim))
 }
 
 func TestCompactKeepsWhatTranslateNeedsAndNothingElse(t *testing.T) {

@@ -12,24 +12,33 @@ import (
 // fieldBytes bounds each text that is taken from a report.
 const fieldBytes = 512
 
-// entryReader reads one item of a report's list; false leaves the item out.
+// entryReader reads one item of a report's list, which has fields; false leaves the item out.
 type entryReader struct {
-	list string
-	read func(item fields) (signals.Entry, bool)
+	list   string
+	fields []string
+	read   func(item fields) (signals.Entry, bool)
 }
 
-var vulnerability = entryReader{list: "vulnerabilities", read: func(item fields) (signals.Entry, bool) {
-	return signals.Entry{
-		Rank: signals.RankOf(item.text("severity")), ID: item.required("vulnerabilityID"), Package: item.text("resource"),
-		Installed: item.text("installedVersion"), Fixed: item.text("fixedVersion"),
-	}, true
-}}
+var vulnerability = entryReader{
+	list:   "vulnerabilities",
+	fields: []string{"severity", "vulnerabilityID", "resource", "installedVersion", "fixedVersion"},
+	read: func(item fields) (signals.Entry, bool) {
+		return signals.Entry{
+			Rank: signals.RankOf(item.text("severity")), ID: item.required("vulnerabilityID"), Package: item.text("resource"),
+			Installed: item.text("installedVersion"), Fixed: item.text("fixedVersion"),
+		}, true
+	},
+}
 
-var failedCheck = entryReader{list: "checks", read: func(item fields) (signals.Entry, bool) {
-	return signals.Entry{
-		Rank: signals.RankOf(item.text("severity")), ID: item.required("checkID"), Message: item.message(),
-	}, !item.flag("success")
-}}
+var failedCheck = entryReader{
+	list:   "checks",
+	fields: []string{"severity", "checkID", "messages", "title", "success"},
+	read: func(item fields) (signals.Entry, bool) {
+		return signals.Entry{
+			Rank: signals.RankOf(item.text("severity")), ID: item.required("checkID"), Message: item.message(),
+		}, !item.flag("success")
+	},
+}
 
 // readAll reads the whole list or nothing: half a list would look like a workload half as bad.
 func (r entryReader) readAll(report map[string]any) ([]signals.Entry, error) {

@@ -4,6 +4,7 @@
 package candor
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -43,17 +44,21 @@ var _ = Describe("The webhooks", Ordered, ContinueOnFailure, func() {
 			Expect(cluster.Client.DeleteAllOf(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{})).To(Succeed())
 		})
 		options = func() app.Options {
-			o := app.DefaultOptions()
-			o.HealthProbeBindAddress, o.WebhookCertPath, o.WebhookPort = "0", certs, port
+			GinkgoHelper()
+			o, err := app.Parse([]string{"--health-probe-bind-address=0", "--webhook-cert-path=" + certs, fmt.Sprintf("--webhook-port=%d", port)})
+			Expect(err).NotTo(HaveOccurred())
 			return o
 		}
 	})
 
 	DescribeTable("webhook-warnings: warn of what is surprising and refuse nothing", func(ctx SpecContext, off ...string) {
 		w := newWorld(ctx)
+		for _, name := range off {
+			GinkgoT().Setenv("CANDOR_ENABLE_"+name+"_CONTROLLER", "false")
+		}
 		w.options = options()
 		for _, name := range off {
-			w.options.Controllers[name].Enabled = false
+			Expect(w.options.Controllers[strings.ToLower(name)].Enabled).To(BeFalse())
 		}
 		w.start(ctx)
 		person := newPerson()
@@ -84,7 +89,7 @@ var _ = Describe("The webhooks", Ordered, ContinueOnFailure, func() {
 		Expect(person.warnings()).To(ConsistOf(past))
 	},
 		Entry("with every controller on"),
-		Entry("with their controllers off", "signalpolicy", "suppression"),
+		Entry("with their controllers turned off by the environment, as a Subscription does", "SIGNALPOLICY", "SUPPRESSION"),
 	)
 
 	It("webhook-refusal: leave refusing to the API server, whose words a person reads beside the warnings", func(ctx SpecContext) {

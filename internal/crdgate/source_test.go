@@ -1,0 +1,177 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crdgate
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	listHead = `{"kind":"ThingList","apiVersion":"x.y/v1","metadata":{"resourceVersion":"7","continue":"%s"},"items":[%s]}`
+	expired  = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410,"message":"too old"}`
+)
+
+func thing(name string) string {
+	return fmt.Sprintf(`{"metadata":{"name":%q,"managedFields":[{"manager":"m"}]},"spec":{"kept":"k","prose":"long"}}`, name)
+}
+
+// sourceOf returns a source of the answers that a handler gives.
+func sourceOf(t *testing.T, handler http.HandlerFunc, transform func(any) (any, error)) *source {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	if transform == nil {
+		transform = func(object any) (any, error) { return object, nil }
+	}
+	s, err := newSource(&rest.Config{Host: server.URL}, server.Client(), schema.GroupVersionKind{Group: "x.y", Version: "v1", Kind: "Thing"},
+		[]string{"spec.kept"}, transform)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return s
+}
+
+// answers returns a handler that gives one answer after another and notes the requests.
+func answers(requests *[]string, bodies ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		*requests = append(*requests, r.URL.String())
+		body := bodies[len(*requests)-1]
+		w.Header().Set("Content-Type", "application/json")
+		if body == expired {
+			w.WriteHeader(http.StatusGone)
+		}
+		_, _ = w.Write([]byte(body))
+	}
+}
+
+func names(g Gomega, list runtime.Object) []string {
+	items, err := meta.ExtractList(list)
+	g.Expect(err).NotTo(HaveOccurred())
+	var found []string
+	for _, item := range items {
+		found = append(found, item.(*unstructured.Unstructured).GetName())
+	}
+	return found
+}
+
+func TestAListIsReadPageByPageAndCutDown(t *testing.T) {
+	g, requests := NewWithT(t), []string{}
+	s := sourceOf(t, answers(&requests, fmt.Sprintf(listHead, "next", thing("a")+","+thing("b")), fmt.Sprintf(listHead, "", thing("c"))), nil)
+	list, err := s.ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(requests).To(Equal([]string{"/apis/x.y/v1/things?limit=500", "/apis/x.y/v1/things?continue=next&limit=500"}))
+	g.Expect(names(g, list)).To(Equal([]string{"a", "b", "c"}))
+	accessor, err := meta.ListAccessor(list)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(accessor.GetResourceVersion()).To(Equal("7"))
+	items, err := meta.ExtractList(list)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(items[0].(*unstructured.Unstructured).Object).To(Equal(map[string]any{
+		"apiVersion": "x.y/v1", "kind": "Thing", "metadata": map[string]any{"name": "a"}, "spec": map[string]any{"kept": "k"},
+	}))
+}
+
+func TestAListWhosePagesExpireIsReadWhole(t *testing.T) {
+	g, requests := NewWithT(t), []string{}
+	s := sourceOf(t, answers(&requests, fmt.Sprintf(listHead, "next", thing("a")), expired, fmt.Sprintf(listHead, "", thing("a")+","+thing("b"))), nil)
+	list, err := s.ListWithContext(t.Context(), metav1.ListOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(requests).To(HaveLen(3))
+	g.Expect(requests[2]).NotTo(ContainSubstring("continue"))
+	g.Expect(names(g, list)).To(Equal([]string{"a", "b"}))
+}
+
+func TestAListThatCannotBeReadIsAnError(t *testing.T) {
+	whole := fmt.Sprintf(listHead, "", thing("a"))
+	for name, test := range map[string]struct{ body, want string }{
+		"cut off":                 {whole[:len(whole)-20], "reading a list of Thing"},
+		"an item is no object":    {fmt.Sprintf(listHead, "", `"a"`), "string instead of an object"},
+		"the items are no list":   {`{"items":{}}`, "reading a list of Thing"},
+		"a transform that cannot": {whole, "cannot"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			requests := []string{}
+			s := sourceOf(t, answers(&requests, test.body), func(object any) (any, error) {
+				if strings.Contains(test.want, "cannot") {
+					return nil, fmt.Errorf("cannot")
+				}
+				return object, nil
+			})
+			_, err := s.ListWithContext(t.Context(), metav1.ListOptions{})
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.want)))
+		})
+	}
+}
+
+func TestARefusalKeepsItsReason(t *testing.T) {
+	g := NewWithT(t)
+	s := sourceOf(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no"}`))
+	}, nil)
+	_, err := s.ListWithContext(t.Context(), metav1.ListOptions{})
+	g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
+	_, err = s.WatchWithContext(t.Context(), metav1.ListOptions{})
+	g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
+}
+
+func TestAWatchCutsDownWhatItBrings(t *testing.T) {
+	g, requests := NewWithT(t), []string{}
+	s := sourceOf(t, answers(&requests, strings.Join([]string{
+		`{"type":"ADDED","object":` + thing("a") + `}`,
+		`{"object":` + thing("b") + `,"type":"DELETED"}`,
+		`{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}`,
+		`{"type":"ERROR","object":` + expired + `}`,
+	}, "\n")), nil)
+	w, err := s.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "7"})
+	g.Expect(err).NotTo(HaveOccurred())
+	defer w.Stop()
+	var got []watch.Event
+	for e := range w.ResultChan() {
+		got = append(got, e)
+	}
+	g.Expect(requests).To(Equal([]string{"/apis/x.y/v1/things?allowWatchBookmarks=true&resourceVersion=7&watch=true"}))
+	g.Expect(got).To(HaveLen(4))
+	g.Expect(got[0].Type).To(Equal(watch.Added))
+	g.Expect(got[0].Object.(*unstructured.Unstructured).Object).To(HaveKeyWithValue("spec", map[string]any{"kept": "k"}))
+	g.Expect(got[1].Type).To(Equal(watch.Deleted))
+	g.Expect(got[1].Object.(*unstructured.Unstructured).GetName()).To(Equal("b"))
+	g.Expect(got[2].Type).To(Equal(watch.Bookmark))
+	g.Expect(got[2].Object.(*unstructured.Unstructured).GetResourceVersion()).To(Equal("9"))
+	g.Expect(got[3].Type).To(Equal(watch.Error))
+	g.Expect(apierrors.IsResourceExpired(apierrors.FromObject(got[3].Object))).To(BeTrue())
+}
+
+func TestAnEventThatCannotBeReadEndsTheWatchWithAnError(t *testing.T) {
+	for name, body := range map[string]string{
+		"no object":       `{"type":"ADDED"}`,
+		"an unknown type": `{"type":"MOVED","object":{}}`,
+		"no JSON":         `{"type":"ADDED","object":{"metadata":]}`,
+		"a text":          `{"type":"ADDED","object":"text"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, requests := NewWithT(t), []string{}
+			w, err := sourceOf(t, answers(&requests, body), nil).WatchWithContext(t.Context(), metav1.ListOptions{})
+			g.Expect(err).NotTo(HaveOccurred())
+			defer w.Stop()
+			event := <-w.ResultChan()
+			g.Expect(event.Type).To(Equal(watch.Error))
+			g.Expect(apierrors.FromObject(event.Object)).To(MatchError(ContainSubstring("unable to decode an event")))
+			g.Eventually(w.ResultChan()).Should(BeClosed())
+		})
+	}
+}
