@@ -100,7 +100,7 @@ bench: ## Run the cost and scale benchmarks
 
 .PHONY: e2e
 e2e: build ## Install config/default on the cluster of $$KUBECONFIG and test it; test/e2e says how
-	E2E_IMG=$${E2E_IMG:-$(IMG)} KUBECTL=$(KUBECTL) go test -tags e2e -count=1 -v $(TESTFLAGS) ./test/e2e -ginkgo.v
+	E2E_IMG=$${E2E_IMG:-$(IMG)} E2E_SCORECARD_IMG=$${E2E_SCORECARD_IMG:-$(SCORECARD_IMG)} KUBECTL=$(KUBECTL) go test -tags e2e -count=1 -v $(TESTFLAGS) ./test/e2e -ginkgo.v
 
 .PHONY: controlplane
 controlplane: ## Start an API server with the CRDs, without the manager
@@ -115,6 +115,10 @@ demo: ## Show Candor at work on an API server of its own
 .PHONY: build
 build: ## Build bin/manager
 	$(GO_BUILD) -ldflags '-s -w -X github.com/candor-dev/candor/internal/app.Version=$(VERSION)' -o bin/manager ./cmd
+
+.PHONY: scorecard-build
+scorecard-build: ## Build bin/candor-scorecard, our own checks of the bundle
+	$(GO_BUILD) -ldflags '-s -w' -o bin/candor-scorecard ./test/scorecard
 
 .PHONY: run
 run: ## Run the manager here, against the cluster of $KUBECONFIG
@@ -145,6 +149,14 @@ bundle: manifests $(KUSTOMIZE) $(OPERATOR_SDK) ## Write the OLM bundle
 bundle-validate: $(OPERATOR_SDK) ## Check the bundle; a warning is a failure
 	@result=$$($(OPERATOR_SDK) bundle validate $(BUNDLE) --select-optional suite=operatorframework --optional-values=k8s-version=1.26 -o json-alpha1 2>/dev/null) || true; \
 	echo "$$result"; grep -q '"passed": true' <<< "$$result" && ! grep -q '"type": "warning"' <<< "$$result"
+
+.PHONY: scorecard
+scorecard: $(OPERATOR_SDK) ## Run the scorecard as pods on the cluster of $KUBECONFIG; a failure or a suggestion is shown, not judged
+	$(OPERATOR_SDK) scorecard $(BUNDLE) -w 3m --pod-security restricted
+
+.PHONY: docker-build-scorecard
+docker-build-scorecard: scorecard-build ## Build the image of our own scorecard checks
+	$(CONTAINER_TOOL) build --tag $(SCORECARD_IMG) --file test/scorecard/Dockerfile .
 
 .PHONY: catalog
 catalog: $(OPM) ## Write a file-based catalog of BUNDLES

@@ -12,6 +12,8 @@
 //	             not needed where the nodes can pull it
 //	E2E_CATALOG  a command for bash that serves a file-based catalog by a CatalogSource in the namespace olm, with the name of the
 //	             CatalogSource as $1 and the folder of the catalog as $2; without it, nothing is tested about OLM
+//	E2E_SCORECARD  flags of operator-sdk scorecard, such as "--skip-cleanup=false"; without them, no scorecard runs. Nodes have its
+//	               images or can pull them, the one of our own checks by the name E2E_SCORECARD_IMG
 //	E2E_KEEP     when set, everything that the tests made stays
 //
 //	make docker-build && E2E_LOAD='kind load docker-image "$1"' make e2e

@@ -7,6 +7,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -132,6 +134,21 @@ var _ = Describe("Candor by a Subscription", Ordered, func() {
 		kubectl(ctx, "-n", system, "wait", "--for=condition=Upgradeable", "operatorcondition/candor.v"+current, "--timeout=2m")
 	})
 
+	It("passes the scorecard, whose tests run as pods", func(ctx SpecContext) {
+		flags := os.Getenv("E2E_SCORECARD")
+		if flags == "" {
+			Skip("E2E_SCORECARD is not set")
+		}
+		sdk := run(ctx, "make", "-s", "tool-operator-sdk")
+		out := run(ctx, "bash", "-c", `"$1" scorecard "$2" -n "$3" -o json -w 3m --pod-security restricted `+flags, "bash", sdk, filepath.Join(packages, current), namespace)
+		var list v1alpha3.TestList
+		Expect(json.Unmarshal([]byte(out), &list)).To(Succeed())
+		Expect(list.Items).To(HaveLen(11))
+		for _, test := range list.Items {
+			Expect(test.Status.Results).To(HaveEach(And(HaveField("State", v1alpha3.PassState), HaveField("Suggestions", BeEmpty()))), "%v", test)
+		}
+	})
+
 	It("is refused in an OperatorGroup of two namespaces, in words that say why", func(ctx SpecContext) {
 		kubectl(ctx, "-n", system, "patch", "operatorgroup", "candor", "--type=merge", "-p", `{"spec":{"targetNamespaces":["default","olm"]}}`)
 		Eventually(csv).WithContext(ctx).WithArguments(current, "{.status.reason} {.status.message}").Should(
@@ -157,7 +174,8 @@ var _ = Describe("Candor by a Subscription", Ordered, func() {
 func bundle(ctx context.Context, version, replaces string) {
 	GinkgoHelper()
 	By("making the bundle of " + version)
-	run(ctx, "make", "-s", "bundle", "BUNDLE="+filepath.Join(packages, version), "IMG="+image, "VERSION="+version, "PREVIOUS_VERSION="+replaces)
+	run(ctx, "make", "-s", "bundle", "BUNDLE="+filepath.Join(packages, version), "IMG="+image, "SCORECARD_IMG="+os.Getenv("E2E_SCORECARD_IMG"),
+		"VERSION="+version, "PREVIOUS_VERSION="+replaces)
 }
 
 // serve serves a catalog of versions, each of which replaces the one before it.

@@ -4,6 +4,7 @@
 package candor
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -101,19 +102,16 @@ var _ = Describe("What happens at the same time", func() {
 		w := newWorld(ctx)
 		w.lacksRights = true
 		var cut atomic.Bool
+		watches := make(chan io.Closer, 100)
 		w.meddle = func(next http.RoundTripper) http.RoundTripper {
 			return roundTrip(func(r *http.Request) (*http.Response, error) {
-				if cut.Load() && strings.Contains(r.URL.Path, "vulnerabilityreports") && r.URL.Query().Get("watch") != "" {
+				watch := strings.Contains(r.URL.Path, "vulnerabilityreports") && r.URL.Query().Get("watch") != ""
+				if cut.Load() && watch {
 					return connectionRefused(r)
 				}
 				response, err := next.RoundTrip(r)
-				if err == nil && strings.Contains(r.URL.Path, "vulnerabilityreports") && r.URL.Query().Get("watch") != "" {
-					go func() {
-						for !cut.Load() && r.Context().Err() == nil {
-							<-time.After(20 * time.Millisecond)
-						}
-						_ = response.Body.Close()
-					}()
+				if err == nil && watch {
+					watches <- response.Body
 				}
 				return response, err
 			})
@@ -122,6 +120,9 @@ var _ = Describe("What happens at the same time", func() {
 		Eventually(w.policy(ctx, "default", candorv1alpha1.ConditionReady)).Should(HavePrefix("True/Active"))
 		grant := withoutRight(ctx, "vulnerabilityreports")
 		cut.Store(true)
+		for len(watches) > 0 {
+			Expect((<-watches).Close()).To(Succeed())
+		}
 		w.scan(ctx, "db", []any{})
 		cut.Store(false)
 		Eventually(w.policy(ctx, "default", candorv1alpha1.ConditionReady)).WithTimeout(time.Minute).Should(HavePrefix("False/ProviderUnavailable"))
