@@ -45,6 +45,9 @@ LDFLAGS_operator-sdk = $(foreach v,Version GitVersion ImageVersion,-X $(SDK_VERS
 render = $(KUSTOMIZE) build config/$1 | sed 's|image: $(IMAGE):.*|image: $(IMG)|'
 control_plane = KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$(go run -C test/controlplane . | tail -n 1)}; export KUBEBUILDER_ASSETS
 
+e2e = E2E_IMG=$${E2E_IMG:-$(IMG)} E2E_SCORECARD_IMG=$${E2E_SCORECARD_IMG:-$(SCORECARD_IMG)} KUBECTL=$(KUBECTL) \
+	go test -tags e2e -count=1 -v $(TESTFLAGS) ./test/e2e -ginkgo.v
+
 .PHONY: help
 help: ## Show the targets
 	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z0-9%-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -99,8 +102,12 @@ bench: ## Run the cost and scale benchmarks
 	@$(control_plane); go run ./test/bench
 
 .PHONY: e2e
-e2e: build ## Install config/default on the cluster of $$KUBECONFIG and test it; test/e2e says how
-	E2E_IMG=$${E2E_IMG:-$(IMG)} E2E_SCORECARD_IMG=$${E2E_SCORECARD_IMG:-$(SCORECARD_IMG)} KUBECTL=$(KUBECTL) go test -tags e2e -count=1 -v $(TESTFLAGS) ./test/e2e -ginkgo.v
+e2e: build ## Install Candor on the cluster of $$KUBECONFIG and test it; test/e2e says how
+	$(e2e) -ginkgo.label-filter='!trivy'
+
+.PHONY: e2e-trivy
+e2e-trivy: build ## The same beside a real Trivy Operator, which that cluster must have
+	$(e2e) -ginkgo.label-filter=trivy
 
 .PHONY: controlplane
 controlplane: ## Start an API server with the CRDs, without the manager
