@@ -22,6 +22,7 @@ import (
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 	"github.com/candor-dev/candor/test/builder"
+	"github.com/candor-dev/candor/test/scorecard/checks"
 )
 
 const (
@@ -143,7 +144,7 @@ var _ = Describe("Candor by a Subscription", Ordered, func() {
 		out := run(ctx, "bash", "-c", `"$1" scorecard "$2" -n "$3" -o json -w 3m --pod-security restricted `+flags, "bash", sdk, filepath.Join(packages, current), namespace)
 		var list v1alpha3.TestList
 		Expect(json.Unmarshal([]byte(out), &list)).To(Succeed())
-		Expect(list.Items).To(HaveLen(11))
+		Expect(list.Items).To(HaveLen(6 + len(checks.Names())))
 		for _, test := range list.Items {
 			Expect(test.Status.Results).To(HaveEach(And(HaveField("State", v1alpha3.PassState), HaveField("Suggestions", BeEmpty()))), "%v", test)
 		}
@@ -155,6 +156,27 @@ var _ = Describe("Candor by a Subscription", Ordered, func() {
 			And(ContainSubstring("UnsupportedOperatorGroup"), ContainSubstring("MultiNamespace")))
 		kubectl(ctx, "-n", system, "patch", "operatorgroup", "candor", "--type=json", "-p", `[{"op":"remove","path":"/spec/targetNamespaces"}]`)
 		succeeded(ctx, current)
+	})
+
+	It("blocks no write while a controller is off by the Subscription's environment", func(ctx SpecContext) {
+		before := managerPod(ctx).UID
+		kubectl(ctx, "-n", system, "patch", "subscription.operators.coreos.com", "candor", "--type=merge", "-p",
+			`{"spec":{"config":{"env":[{"name":"CANDOR_ENABLE_SUPPRESSION_CONTROLLER","value":"false"}]}}}`)
+		Eventually(func(ctx context.Context) types.UID { return managerPod(ctx).UID }).WithContext(ctx).ShouldNot(Equal(before))
+		available(ctx)
+		Expect(kubectl(ctx, "-n", system, "logs", deployment)).To(MatchRegexp(`Controller off.*suppression`))
+		Expect(cluster.Create(ctx, builder.Suppression(namespace, "accepted", strings.Repeat("0", 64)))).To(Succeed())
+		Eventually(warnings).WithContext(ctx).WithArguments(namespace).Should(ContainSubstring(unknownProvider))
+	})
+
+	It("says on a cluster that is too old which version it needs", func(ctx SpecContext) {
+		const future = "9.0.0"
+		bundle(ctx, future, current)
+		run(ctx, "sed", "-i", "s/minKubeVersion: .*/minKubeVersion: 99.0.0/", filepath.Join(packages, future, "manifests", "candor.clusterserviceversion.yaml"))
+		serve(ctx, previous, current, future)
+		Eventually(csv).WithContext(ctx).WithArguments(future, "{.status.reason} {.status.requirementStatus[*].message}").WithTimeout(2 * time.Minute).Should(
+			And(ContainSubstring("RequirementsNotMet"), ContainSubstring("minKubeVersion"), ContainSubstring("99.0.0")))
+		Expect(csv(ctx, current, "{.metadata.name}")).NotTo(BeEmpty(), "the version that works stays")
 	})
 
 	It("leaves the Findings when it is uninstalled, and they can be deleted", func(ctx SpecContext) {
@@ -178,7 +200,7 @@ func bundle(ctx context.Context, version, replaces string) {
 		"VERSION="+version, "PREVIOUS_VERSION="+replaces)
 }
 
-// serve serves a catalog of versions, each of which replaces the one before it.
+// serve serves a catalog of versions, each of which replaces the one before it, and of a Trivy Operator that OLM could install.
 func serve(ctx context.Context, versions ...string) {
 	GinkgoHelper()
 	var folders []string
@@ -187,6 +209,9 @@ func serve(ctx context.Context, versions ...string) {
 	}
 	folder := filepath.Join(packages, "catalog-"+versions[len(versions)-1])
 	run(ctx, "make", "-s", "catalog", "BUNDLES="+strings.Join(folders, " "), "CATALOG="+folder)
+	trivy := filepath.Join(folder, "trivy-operator")
+	run(ctx, "mkdir", "-p", trivy)
+	run(ctx, "cp", "test/e2e/testdata/trivy-operator.yaml", trivy)
 	By("serving a catalog of " + strings.Join(versions, " and "))
 	absolute, err := filepath.Abs(filepath.Join("../..", folder))
 	Expect(err).NotTo(HaveOccurred())

@@ -4,32 +4,30 @@
 package candor
 
 import (
-	"encoding/json"
-	"os"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/candor-dev/candor/test/scorecard/checks"
 )
 
-var _ = It("bundle: every example of the ClusterServiceVersion is accepted, its status too", func(ctx SpecContext) {
-	content, err := os.ReadFile("../../../bundle/manifests/candor.clusterserviceversion.yaml")
+var _ = It("bundle: the API server stores every example of the ClusterServiceVersion as it is, its status too", func(ctx SpecContext) {
+	bundle, err := checks.Read("../../../bundle")
 	Expect(err).NotTo(HaveOccurred())
-	var csv unstructured.Unstructured
-	Expect(yaml.Unmarshal(content, &csv.Object)).To(Succeed())
-	var examples []unstructured.Unstructured
-	Expect(json.Unmarshal([]byte(csv.GetAnnotations()["alm-examples"]), &examples)).To(Succeed())
-	Expect(examples).To(HaveLen(3))
+	examples, err := bundle.Examples()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(examples).To(HaveLen(len(bundle.V1CRDs)))
 
+	strict := client.FieldValidation(metav1.FieldValidationStrict)
 	w := newWorld(ctx)
 	for _, example := range examples {
 		example.SetNamespace(w.namespace)
-		made := example.DeepCopy()
-		Expect(cluster.Client.Create(ctx, made)).To(Succeed())
-		example.SetResourceVersion(made.GetResourceVersion())
-		Expect(cluster.Client.Status().Update(ctx, &example)).To(Succeed())
-		Expect(example.Object["status"]).NotTo(BeEmpty())
-		Expect(cluster.Client.Delete(ctx, &example)).To(Succeed())
+		stored := example.DeepCopy()
+		Expect(cluster.Client.Create(ctx, stored, strict)).To(Succeed())
+		stored.Object["status"] = example.DeepCopy().Object["status"]
+		Expect(cluster.Client.Status().Update(ctx, stored, strict)).To(Succeed())
+		Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(stored), stored)).To(Succeed())
+		Expect(stored.Object["status"]).To(And(Not(BeNil()), Equal(example.Object["status"])))
 	}
 })
