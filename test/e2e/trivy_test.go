@@ -69,7 +69,7 @@ var _ = Describe("Candor beside the real Trivy Operator", Ordered, Label("trivy"
 				Spec: batchv1.JobSpec{Template: forJobs(careless("nightly"))},
 			}}},
 			&rbacv1.Role{ObjectMeta: meta(namespace, "reader"), Rules: []rbacv1.PolicyRule{{
-				APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list"},
+				APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"},
 			}}},
 		} {
 			Expect(cluster.Create(ctx, object)).To(Succeed())
