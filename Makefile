@@ -163,7 +163,7 @@ bundle-validate: $(OPERATOR_SDK) $(SCORECARD_TEST) ## Check BUNDLE, without a cl
 
 .PHONY: bundle-build
 bundle-build: ## Build the image of BUNDLE
-	$(CONTAINER_TOOL) build --file $(BUNDLE).Dockerfile --tag $(BUNDLE_IMG) $(dir $(BUNDLE))
+	$(CONTAINER_TOOL) build --file $(BUNDLE:/=).Dockerfile --tag $(BUNDLE_IMG) $(dir $(BUNDLE:/=))
 
 .PHONY: scorecard
 scorecard: $(OPERATOR_SDK) ## Run the scorecard over BUNDLE in pods on the cluster of $$KUBECONFIG
@@ -179,7 +179,7 @@ catalog: $(OPM) ## Write a file-based catalog of BUNDLES into CATALOG
 
 .PHONY: catalog-build
 catalog-build: ## Build the image of CATALOG
-	$(CONTAINER_TOOL) build --file $(CATALOG).Dockerfile --tag $(CATALOG_IMG) $(dir $(CATALOG))
+	$(CONTAINER_TOOL) build --file $(CATALOG:/=).Dockerfile --tag $(CATALOG_IMG) $(dir $(CATALOG:/=))
 
 ##@ Deploy
 

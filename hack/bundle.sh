@@ -7,8 +7,8 @@
 # FOLDER gets the bundle, and FOLDER.Dockerfile the recipe of its image. Both stay as they were when anything fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-out=$1
-if [ -e "$out" ] && [ ! -d "$out/manifests" ]; then
+out=${1%/}
+if [ -e "$out" ] && [ ! -e "$out/metadata/annotations.yaml" ]; then
   echo "$out exists and holds no bundle: remove it, or name another folder with BUNDLE=…" >&2
   exit 1
 fi

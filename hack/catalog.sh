@@ -8,7 +8,7 @@
 # stay as they were when anything fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-out=$1
+out=${1%/}
 shift
 if [ -e "$out" ] && [ ! -e "$out/candor/index.yaml" ]; then
   echo "$out exists and holds no catalog: remove it, or name another folder with CATALOG=…" >&2

@@ -240,13 +240,17 @@ func (g *Gate) run(ctx context.Context, life *activation) {
 // failed notes why the first read does not get through, and later what no waiting mends: a missing right, or a kind that is
 // not served any more. Other errors heal by themselves.
 func (g *Gate) failed(life *activation, err error) {
-	refused := apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 	switch phase := g.State().Phase; {
 	case phase == Starting:
 		g.become(life, State{Phase: Starting, Err: err})
-	case phase == Serving && refused && g.become(life, State{Phase: Serving, Err: err}):
+	case phase == Serving && Refused(err) && g.become(life, State{Phase: Serving, Err: err}):
 		g.look(nil)
 	}
+}
+
+// Refused reports whether an error is one that no waiting mends.
+func Refused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }
 
 func (g *Gate) deactivate() {

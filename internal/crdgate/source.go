@@ -5,6 +5,7 @@ package crdgate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -119,17 +120,22 @@ func (s *source) get(ctx context.Context, options metav1.ListOptions) (io.ReadCl
 func (s *source) decodeList(d *jsontext.Decoder) (*unstructured.UnstructuredList, error) {
 	list := &unstructured.UnstructuredList{Object: map[string]any{}}
 	list.SetGroupVersionKind(s.kind.GroupVersion().WithKind(s.kind.Kind + "List"))
+	complete := false
 	err := sparse.Each(d, func(name string) (err error) {
 		switch name {
 		case "metadata":
 			list.Object[name], err = sparse.Fields(nil).Decode(d)
 		case "items":
+			complete = true
 			err = sparse.EachItem(d, func() error { return s.appendItem(list, d) })
 		default:
 			err = d.SkipValue()
 		}
 		return err
 	})
+	if err == nil && !complete {
+		err = errors.New("it has no items") // taken for an empty list, it would say that every report is gone
+	}
 	return list, err
 }
 
@@ -198,10 +204,15 @@ func (e *events) Decode() (watch.EventType, runtime.Object, error) {
 		}
 		return err
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		// Only this very error makes an informer go on from where a connection broke off. After others it lists everything anew.
+		return "", nil, io.ErrUnexpectedEOF
+	case err != nil:
 		return "", nil, err
+	default:
+		return e.event(kind, object)
 	}
-	return e.event(kind, object)
 }
 
 // wanted returns the fields to read of an event's object. Where an event names its type last, all of them.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -99,6 +100,7 @@ func TestAListThatCannotBeReadIsAnError(t *testing.T) {
 	for name, test := range map[string]struct{ body, want string }{
 		"cut off":                 {whole[:len(whole)-20], "reading a list of Thing"},
 		"an item is no object":    {fmt.Sprintf(listHead, "", `"a"`), "string instead of an object"},
+		"no list at all":          {`{"kind":"Status","metadata":{}}`, "it has no items"},
 		"the items are no list":   {`{"items":{}}`, "reading a list of Thing"},
 		"a transform that cannot": {whole, "cannot"},
 	} {
@@ -172,6 +174,33 @@ func TestAnEventThatCannotBeReadEndsTheWatchWithAnError(t *testing.T) {
 			g.Expect(event.Type).To(Equal(watch.Error))
 			g.Expect(apierrors.FromObject(event.Object)).To(MatchError(ContainSubstring("unable to decode an event")))
 			g.Eventually(w.ResultChan()).Should(BeClosed())
+		})
+	}
+}
+
+func TestAfterACutConnectionTheWatchGoesOnAndNothingIsListedAnew(t *testing.T) {
+	for name, rest := range map[string]string{
+		"between two events": "", "within an event": `{"type":"MODIFIED","object":{"metadata":{"na`, "before the type": `{`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			var lists, watches atomic.Int32
+			s := sourceOf(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				if !r.URL.Query().Has("watch") {
+					lists.Add(1)
+					_, _ = fmt.Fprintf(w, listHead, "", thing("a"))
+					return
+				}
+				event := fmt.Sprintf(`{"type":"MODIFIED","object":{"metadata":{"name":"a","resourceVersion":"%d"}}}`, 8+watches.Add(1))
+				_, _ = w.Write([]byte(event + "\n" + rest))
+				_ = http.NewResponseController(w).Flush()
+				panic(http.ErrAbortHandler)
+			}, nil)
+			informer := s.informer(nil, &unstructured.Unstructured{}, 0, nil)
+			go informer.RunWithContext(t.Context())
+			g.Eventually(watches.Load, "10s").Should(BeNumerically(">=", 3))
+			g.Expect(lists.Load()).To(BeEquivalentTo(1))
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -110,14 +111,18 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	return l.alone(ctx)
 }
 
-// alone returns an error that names the installation which is to work in place of this one. While nobody can be asked, there is
-// none: leader election within the installation must not depend on it.
+// alone returns an error that names the installation which is to work in place of this one. Without the right to ask there is
+// none, and while nobody answers, the last answer holds: leader election within the installation must not depend on it, and one
+// that waits must not start because the API server stumbles.
 func (l *Lock) alone(ctx context.Context) error {
 	list, err := l.Client.Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, Name).String(),
 	})
 	if err != nil {
 		l.Log.Error(err, "Cannot look for another Candor in the cluster")
+		if !apierrors.IsForbidden(err) {
+			return l.Check(nil)
+		}
 		return l.noted(nil)
 	}
 	if other := senior(list.Items, l.LeaseMeta.Namespace, l.clock.Now()); other != nil {

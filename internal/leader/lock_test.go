@@ -125,3 +125,28 @@ func TestALockWithoutTheRightToLookAroundWorksAsAnyOther(t *testing.T) {
 	g.Expect(lock.Check(nil)).To(Succeed())
 	g.Expect(*said).To(HaveExactElements(ContainSubstring("Cannot look for another Candor in the cluster")))
 }
+
+func TestTheLastAnswerHoldsWhileTheAPIServerStumbles(t *testing.T) {
+	g := NewWithT(t)
+	lock, clients, said := cluster(lease("there", time.Hour))
+	_, _, another := lock.Get(t.Context())
+	g.Expect(another).To(MatchError(ContainSubstring("another Candor works")))
+	clients.PrependReactor("list", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewTooManyRequests("later", 1)
+	})
+	_, _, err := lock.Get(t.Context())
+	g.Expect(err).To(Equal(another))
+	g.Expect(lock.Create(t.Context(), resourcelock.LeaderElectionRecord{})).To(MatchError(another))
+	g.Expect(lock.Check(nil)).To(MatchError(another))
+	g.Expect(*said).NotTo(ContainElement(""), "nobody says that the other is gone")
+}
+
+func TestALeaderStaysWhileTheAPIServerStumbles(t *testing.T) {
+	g := NewWithT(t)
+	lock, clients, _ := cluster()
+	clients.PrependReactor("list", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewInternalError(errors.New("no"))
+	})
+	g.Expect(lock.Create(t.Context(), resourcelock.LeaderElectionRecord{})).To(Succeed())
+	g.Expect(lock.Update(t.Context(), resourcelock.LeaderElectionRecord{})).To(Succeed())
+}

@@ -113,13 +113,12 @@ func (o *Own) look(ctx context.Context) error {
 
 // renew writes a new certificate into the Secret when the one in it will not last, and a new authority when that will not.
 func (o *Own) renew(ctx context.Context, secret *corev1.Secret) error {
-	maker, now := o.maker(), o.Clock.Now()
-	data, due := secret.Data, now.Add(renewBefore)
-	if ok, _ := rotator.ValidCert(data[caFile], data[certFile], data[keyFile], maker.DNSName, maker.ExtKeyUsages, due); ok {
+	maker, now, data := o.maker(), o.Clock.Now(), secret.Data
+	if lasts(now, data[caFile], data[certFile], data[keyFile], maker.DNSName, maker.ExtKeyUsages) {
 		return nil
 	}
 	signer, err := signerOf(data)
-	if ok, _ := rotator.ValidCert(data[caFile], data[caFile], data[caKeyFile], authority, nil, due); !ok || err != nil {
+	if err != nil || !lasts(now, data[caFile], data[caFile], data[caKeyFile], authority, nil) {
 		if signer, err = maker.CreateCACert(now.Add(-skew), now.Add(authorityLife)); err != nil {
 			return fmt.Errorf("making the authority of the webhooks' certificate: %w", err)
 		}
@@ -133,6 +132,13 @@ func (o *Own) renew(ctx context.Context, secret *corev1.Secret) error {
 		return o.explain(fmt.Errorf("writing Secret %s: %w", o.Secret, err))
 	}
 	return nil
+}
+
+// lasts reports whether a certificate is good now, which one made by a clock that ran ahead is not, and will be for a while.
+func lasts(now time.Time, ca, cert, key []byte, name string, usages *[]x509.ExtKeyUsage) bool {
+	good, _ := rotator.ValidCert(ca, cert, key, name, usages, now)
+	stays, _ := rotator.ValidCert(ca, cert, key, name, usages, now.Add(renewBefore))
+	return good && stays
 }
 
 func (o *Own) maker() *rotator.CertRotator {

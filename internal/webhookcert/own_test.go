@@ -142,6 +142,18 @@ func TestAnAuthorityIsReplacedBeforeItEnds(t *testing.T) {
 	w.trusted(t, o)
 }
 
+func TestACertificateOfAClockThatRanAheadIsReplaced(t *testing.T) {
+	g, w := NewWithT(t), newWorld()
+	w.clock.SetTime(start.Add(30 * 24 * time.Hour))
+	o := w.replica()
+	g.Expect(o.look(t.Context())).To(Succeed())
+	w.clock.SetTime(start)
+	g.Expect(o.look(t.Context())).To(Succeed())
+	w.trusted(t, o)
+	g.Expect(o.look(t.Context())).To(Succeed())
+	g.Expect(w.writes.Load()).To(BeEquivalentTo(4))
+}
+
 func TestWhatSomebodyBreaksIsMended(t *testing.T) {
 	for name, breakIt := range map[string]func(*corev1.Secret, *admissionregistrationv1.ValidatingWebhookConfiguration){
 		"the configuration is made anew": func(_ *corev1.Secret, c *admissionregistrationv1.ValidatingWebhookConfiguration) {

@@ -6,7 +6,7 @@
 // Package e2e installs Candor on a real cluster, with a controller manager and nodes, as people do: from config/default, and by
 // a Subscription of OLM. `make e2e` runs it.
 //
-//	KUBECONFIG   the cluster, whose current context may do everything; it has no Candor
+//	KUBECONFIG   the cluster, whose current context may do everything; it has no Candor, and for OLM no VulnerabilityReports
 //	E2E_IMG      the image of the manager
 //	E2E_LOAD     a command for bash that brings the image to the nodes, with its name as $1 and the path of bin/manager as $2;
 //	             not needed where the nodes can pull it

@@ -58,9 +58,7 @@ var _ = Describe("Candor by a Subscription", Ordered, func() {
 		if os.Getenv("E2E_CATALOG") == "" {
 			Skip("E2E_CATALOG is not set: no command serves a catalog")
 		}
-		if exists(ctx, reports) {
-			Skip("the cluster has VulnerabilityReports already, so nothing can be seen of their absence")
-		}
+		Expect(exists(ctx, reports)).To(BeFalse(), "the cluster has VulnerabilityReports already, so nothing can be seen of their absence")
 		removed(reports)
 		removed("config/crd/bases")
 		cleanup(func(ctx SpecContext) {

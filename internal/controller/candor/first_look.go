@@ -68,8 +68,9 @@ func (l *FirstLook) Left(ctx context.Context) (int, error) {
 	return left, nil
 }
 
-// readable reports whether the reports of an identity are read, or will be in a moment.
+// readable reports whether the reports of an identity are read, or will be in a moment: what an API server under load answers
+// does not count.
 func (l *FirstLook) readable(id signals.Identity) bool {
 	state, known := l.Providers.State(id.Provider)
-	return known && (state.Err == nil || state.Phase == crdgate.Serving)
+	return known && (!crdgate.Refused(state.Err) || state.Phase == crdgate.Serving)
 }
