@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/retry"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -187,10 +188,13 @@ func (w *world) apply(ctx context.Context, objects ...client.Object) {
 		desired := o.DeepCopyObject().(client.Object)
 		err := cluster.Client.Create(ctx, o)
 		if apierrors.IsAlreadyExists(err) {
-			there := o.DeepCopyObject().(client.Object)
-			Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(o), there)).To(Succeed())
-			desired.SetResourceVersion(there.GetResourceVersion())
-			err = cluster.Client.Update(ctx, desired)
+			// The manager may write the status between the two.
+			err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+				there := o.DeepCopyObject().(client.Object)
+				Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(o), there)).To(Succeed())
+				desired.SetResourceVersion(there.GetResourceVersion())
+				return cluster.Client.Update(ctx, desired)
+			})
 		}
 		Expect(err).NotTo(HaveOccurred())
 	}
