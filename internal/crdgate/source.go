@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -55,7 +56,7 @@ func newSource(config *rest.Config, httpClient *http.Client, kind schema.GroupVe
 	}
 	return &source{
 		client: client, path: []string{"/apis", kind.Group, kind.Version, resourceOf(kind).Resource}, kind: kind,
-		fields: sparse.Of(append(ownMetadata, fields...)...), transform: transform,
+		fields: sparse.Of(slices.Concat(ownMetadata, fields)...), transform: transform,
 	}, nil
 }
 
