@@ -14,9 +14,10 @@ import (
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/candor-dev/candor/internal/repeat"
 )
 
 const (
@@ -58,32 +59,20 @@ func (*Reporter) NeedLeaderElection() bool { return true }
 
 // Start implements manager.Runnable.
 func (r *Reporter) Start(ctx context.Context) error {
-	retry := waits()
-	pause := time.NewTimer(0)
-	defer pause.Stop()
-	for r.said != metav1.ConditionTrue {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-pause.C:
-		}
-		if err := r.look(ctx); err != nil && ctx.Err() == nil {
-			after := retry.Step()
+	repeat.Until(ctx, retryFirst, retryLast, func(ctx context.Context) (time.Duration, error) {
+		err := r.look(ctx)
+		if err != nil && ctx.Err() == nil {
 			r.complain(err)
-			pause.Reset(after)
-			continue
 		}
-		retry = waits()
-		pause.Reset(pollEvery)
-	}
-	if r.Done != nil {
+		if r.said == metav1.ConditionTrue {
+			return repeat.Done, nil
+		}
+		return pollEvery, err
+	})
+	if r.said == metav1.ConditionTrue && r.Done != nil {
 		r.Done()
 	}
 	return nil
-}
-
-func waits() wait.Backoff {
-	return wait.Backoff{Duration: retryFirst, Factor: 2, Cap: retryLast, Steps: 100}
 }
 
 // complain logs a problem once, for as long as it stays the same.

@@ -17,9 +17,10 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/candor-dev/candor/internal/repeat"
 )
 
 const (
@@ -64,31 +65,19 @@ func (*Own) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.
 func (o *Own) Start(ctx context.Context) error {
-	retry := waits()
-	pause := time.NewTimer(0)
-	defer pause.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-pause.C:
-		}
+	repeat.Until(ctx, retryFirst, lookEvery, func(ctx context.Context) (time.Duration, error) {
 		err := o.look(ctx)
 		switch {
 		case err == nil:
-			retry = waits()
-			pause.Reset(lookEvery)
+			return lookEvery, nil
 		case apierrors.IsConflict(err): // another replica was first
-			pause.Reset(retryFirst)
+			return retryFirst, nil
 		case ctx.Err() == nil:
 			o.Certificate.fail(err)
-			pause.Reset(retry.Step())
 		}
-	}
-}
-
-func waits() wait.Backoff {
-	return wait.Backoff{Duration: retryFirst, Factor: 2, Cap: lookEvery, Steps: 100}
+		return 0, err
+	})
+	return nil
 }
 
 // look makes Secret, configuration and what is in use agree, with no write where they do.
