@@ -10,7 +10,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,6 +29,7 @@ import (
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 	candorcontroller "github.com/candor-dev/candor/internal/controller/candor"
 	"github.com/candor-dev/candor/internal/leader"
+	"github.com/candor-dev/candor/internal/listwatch"
 	"github.com/candor-dev/candor/internal/signals"
 	"github.com/candor-dev/candor/internal/webhookcert"
 )
@@ -110,6 +113,7 @@ func managerOptions(options Options, parts Parts, certificate *webhookcert.Certi
 	return ctrl.Options{
 		Scheme:    NewScheme(),
 		Cache:     cacheOptions(),
+		NewCache:  newCache,
 		Client:    client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
 		NewClient: newClient,
 		Controller: ctrlconfig.Controller{
@@ -141,11 +145,28 @@ func newClient(cfg *rest.Config, options client.Options) (client.Client, error) 
 // cacheOptions keeps out of memory what no controller reads.
 func cacheOptions() cache.Options {
 	options := cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: map[client.Object]cache.ByObject{}}
-	options.ByObject[&candorv1alpha1.Finding{}] = cache.ByObject{Transform: candorcontroller.CompactFinding}
 	for _, object := range candorcontroller.Intermediates() {
 		options.ByObject[object] = cache.ByObject{Transform: candorcontroller.CompactIntermediate}
 	}
 	return options
+}
+
+// newCache reads Findings, the kind that there is most of, in one pass.
+func newCache(cfg *rest.Config, options cache.Options) (cache.Cache, error) {
+	findings, err := listwatch.New(cfg, options.HTTPClient, candorv1alpha1.GroupVersion.WithResource("findings"),
+		listwatch.Typed[candorv1alpha1.Finding](), candorcontroller.CompactFinding)
+	if err != nil {
+		return nil, err
+	}
+	options.NewInformer = func(
+		from toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers,
+	) toolscache.SharedIndexInformer {
+		if _, ours := object.(*candorv1alpha1.Finding); ours {
+			return findings.Informer(from, object, resync, indexers)
+		}
+		return toolscache.NewSharedIndexInformer(from, object, resync, indexers)
+	}
+	return cache.New(cfg, options)
 }
 
 func metricsOptions(options Options) metricsserver.Options {

@@ -12,6 +12,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/candor-dev/candor/internal/listwatch"
 )
 
 // NewCache returns a cache for one namespaced kind alone. Of its objects it reads fields, paths as in "report.artifact", beside
@@ -22,13 +24,13 @@ func NewCache(
 ) (cache.Cache, error) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(kind, meta.RESTScopeNamespace)
-	from, err := newSource(c.GetConfig(), c.GetHTTPClient(), kind, fields, transform)
+	from, err := listwatch.New(c.GetConfig(), c.GetHTTPClient(), resourceOf(kind), listwatch.Unstructured(kind, fields), transform)
 	if err != nil {
 		return nil, err
 	}
 	made, err := cache.New(c.GetConfig(), cache.Options{
 		Scheme: c.GetScheme(), HTTPClient: c.GetHTTPClient(), Mapper: mapper,
-		ReaderFailOnMissingInformer: true, NewInformer: from.informer,
+		ReaderFailOnMissingInformer: true, NewInformer: from.Informer,
 		DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) {
 			failed(err)
 			toolscache.DefaultWatchErrorHandler(ctx, r, err)

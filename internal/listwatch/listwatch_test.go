@@ -1,7 +1,7 @@
 // Copyright The Candor Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package crdgate
+package listwatch
 
 import (
 	"fmt"
@@ -12,14 +12,18 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+
+	"github.com/candor-dev/candor/internal/sparse"
 )
 
 const (
@@ -27,20 +31,22 @@ const (
 	expired  = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410,"message":"too old"}`
 )
 
+var thingKind = schema.GroupVersionKind{Group: "x.y", Version: "v1", Kind: "Thing"}
+
 func thing(name string) string {
 	return fmt.Sprintf(`{"metadata":{"name":%q,"managedFields":[{"manager":"m"}]},"spec":{"kept":"k","prose":"long"}}`, name)
 }
 
 // sourceOf returns a source of the answers that a handler gives.
-func sourceOf(t *testing.T, handler http.HandlerFunc, transform func(any) (any, error)) *source {
+func sourceOf(t *testing.T, handler http.HandlerFunc, transform func(any) (any, error)) *Source {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	if transform == nil {
 		transform = func(object any) (any, error) { return object, nil }
 	}
-	s, err := newSource(&rest.Config{Host: server.URL}, server.Client(), schema.GroupVersionKind{Group: "x.y", Version: "v1", Kind: "Thing"},
-		[]string{"spec.kept"}, transform)
+	s, err := New(&rest.Config{Host: server.URL}, server.Client(), thingKind.GroupVersion().WithResource("things"),
+		Unstructured(thingKind, []string{"spec.kept"}), transform)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return s
 }
@@ -98,10 +104,10 @@ func TestAListWhosePagesExpireIsReadWhole(t *testing.T) {
 func TestAListThatCannotBeReadIsAnError(t *testing.T) {
 	whole := fmt.Sprintf(listHead, "", thing("a"))
 	for name, test := range map[string]struct{ body, want string }{
-		"cut off":                 {whole[:len(whole)-20], "reading a list of Thing"},
+		"cut off":                 {whole[:len(whole)-20], "reading a list of things"},
 		"an item is no object":    {fmt.Sprintf(listHead, "", `"a"`), "string instead of an object"},
 		"no list at all":          {`{"kind":"Status","metadata":{}}`, "it has no items"},
-		"the items are no list":   {`{"items":{}}`, "reading a list of Thing"},
+		"the items are no list":   {`{"items":{}}`, "reading a list of things"},
 		"a transform that cannot": {whole, "cannot"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -197,10 +203,29 @@ func TestAfterACutConnectionTheWatchGoesOnAndNothingIsListedAnew(t *testing.T) {
 				_ = http.NewResponseController(w).Flush()
 				panic(http.ErrAbortHandler)
 			}, nil)
-			informer := s.informer(nil, &unstructured.Unstructured{}, 0, nil)
+			informer := s.Informer(nil, &unstructured.Unstructured{}, 0, nil)
 			go informer.RunWithContext(t.Context())
 			g.Eventually(watches.Load, "10s").Should(BeNumerically(">=", 3))
 			g.Expect(lists.Load()).To(BeEquivalentTo(1))
 		})
 	}
+}
+
+func TestATypedObjectIsWhatKubernetesDecodes(t *testing.T) {
+	const text = `{"apiVersion":"candor.dev/v1alpha1","kind":"Pod","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"7",
+		"creationTimestamp":"2026-01-02T03:04:05Z","generation":2,"labels":{"a":"b"},"finalizers":["f"],"deletionGracePeriodSeconds":3,
+		"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"x","uid":"y","controller":true}],
+		"managedFields":[{"manager":"m","fieldsV1":{"f:spec":{}}}]},
+		"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"1500m"}}}],"unknown":{"a":[1]}},
+		"status":{"startTime":null,"conditions":[{"type":"Ready","status":"True","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`
+	g := NewWithT(t)
+	var want corev1.Pod
+	g.Expect(json.Unmarshal([]byte(text), &want)).To(Succeed())
+	want.ManagedFields = nil
+	got, err := Typed[corev1.Pod]()(sparse.NewDecoder(strings.NewReader(text)))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(got).To(Equal(&want))
+
+	_, err = Typed[corev1.Pod]()(sparse.NewDecoder(strings.NewReader(`{"metadata":{"name":7}}`)))
+	g.Expect(err).To(MatchError(ContainSubstring("/metadata/name")))
 }
