@@ -17,6 +17,15 @@ const (
 	ConditionVerified = "Verified"
 	// ConditionSuppressed is True while a Suppression mutes the Finding; it is absent until the first one does. Finding.
 	ConditionSuppressed = "Suppressed"
+	// ConditionEnriched is True when the hypotheses belong to the present content. It is absent while no model is
+	// configured and none has ever answered. Finding.
+	ConditionEnriched = "Enriched"
+	// ConditionBudgetExhausted is True, which is no good news, while a budget holds back calls. SignalPolicy,
+	// OperatingPolicy.
+	ConditionBudgetExhausted = "BudgetExhausted"
+	// ConditionBackendPaused is True, which is no good news, while the model's server must not be asked: it asked to wait,
+	// refuses the key, or does not answer. OperatingPolicy.
+	ConditionBackendPaused = "BackendPaused"
 )
 
 // Reasons of Ready and ProviderAvailable on a SignalPolicy.
@@ -71,6 +80,64 @@ const (
 	ReasonMuted = "Muted"
 	// ReasonSuppressionEnded says that the mute was lifted: the Suppression was deleted or expired, or the content changed.
 	ReasonSuppressionEnded = "SuppressionEnded"
+)
+
+// Reasons of Enriched on a Finding. The first one of the gate that stops a call is told.
+const (
+	// ReasonEnriched says that a model was asked about this content.
+	ReasonEnriched = "Enriched"
+	// ReasonSharedResult says that the answer to an equal question was taken over.
+	ReasonSharedResult = "SharedResult"
+	// ReasonPolicyMissing says that no SignalPolicy of the namespace names the provider: nobody pays.
+	ReasonPolicyMissing = "PolicyMissing"
+	// ReasonAudit says that spec.mode of the OperatingPolicy is Audit: nothing leaves the cluster.
+	ReasonAudit = "Audit"
+	// ReasonDisabled says that spec.enrichment.enabled of the paying SignalPolicy is false.
+	ReasonDisabled = "Disabled"
+	// ReasonNotOpen says that the Finding is not there any more.
+	ReasonNotOpen = "NotOpen"
+	// ReasonSuppressed says that a Suppression mutes the Finding.
+	ReasonSuppressed = "Suppressed"
+	// ReasonNoModel says that no model is configured, or that its key is missing.
+	ReasonNoModel = "NoModel"
+	// ReasonNotNeeded says that the content is explained already. It is a label of metrics and never a condition's reason.
+	ReasonNotNeeded = "NotNeeded"
+	// ReasonEnrichmentFailed says that the model was asked as often as it may be, and gave no usable answer.
+	ReasonEnrichmentFailed = "EnrichmentFailed"
+	// ReasonBackendPaused says that the model's server must not be asked for a while.
+	ReasonBackendPaused = "BackendPaused"
+	// ReasonBudgetExhausted says that a budget holds the call back until its window frees.
+	ReasonBudgetExhausted = "BudgetExhausted"
+	// ReasonWaiting says that the call waits for its turn, or runs.
+	ReasonWaiting = "Waiting"
+	// ReasonRateLimited says that the model's server asked to wait. The Finding's turn comes again.
+	ReasonRateLimited = "RateLimited"
+	// ReasonQuotaExhausted says that the account at the model's provider has nothing left.
+	ReasonQuotaExhausted = "QuotaExhausted"
+	// ReasonAuthFailed says that the model's server refuses the key.
+	ReasonAuthFailed = "AuthFailed"
+	// ReasonModelNotFound says that the model's server knows no such model.
+	ReasonModelNotFound = "ModelNotFound"
+	// ReasonUnavailable says that the model's server failed or is overloaded.
+	ReasonUnavailable = "Unavailable"
+	// ReasonUnreachable says that the model's server cannot be reached, or may not be.
+	ReasonUnreachable = "Unreachable"
+)
+
+// Reasons of BudgetExhausted.
+const (
+	// ReasonLimitReached says that a budget holds calls back until its window frees.
+	ReasonLimitReached = "LimitReached"
+	// ReasonWithinBudget says that no call is held back by a budget.
+	ReasonWithinBudget = "WithinBudget"
+)
+
+// Reasons of Ready on an OperatingPolicy.
+const (
+	// ReasonNoKey says that the model's protocol needs a key and there is none.
+	ReasonNoKey = "NoKey"
+	// ReasonModelInvalid says that the model's address may not be dialled, or cannot be read.
+	ReasonModelInvalid = "ModelInvalid"
 )
 
 // ReasonFailed is the reason of any condition after an error that names no reason of its own.

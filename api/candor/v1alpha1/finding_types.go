@@ -47,6 +47,14 @@ const (
 type Explained string
 
 const (
+	// ExplainedTrue means that the hypotheses belong to the present content.
+	ExplainedTrue Explained = "True"
+	// ExplainedWaiting means that a model will be asked: its turn has not come yet, or the model has to be waited for.
+	ExplainedWaiting Explained = "Waiting"
+	// ExplainedBudget means that a budget is exhausted until its window frees.
+	ExplainedBudget Explained = "Budget"
+	// ExplainedFailed means that the model was asked as often as it may be, and gave no usable answer.
+	ExplainedFailed Explained = "Failed"
 	// ExplainedOff means that no model is asked.
 	ExplainedOff Explained = "Off"
 	// ExplainedMuted means that a Suppression mutes the Finding.
@@ -276,6 +284,23 @@ type FindingStatus struct {
 	// +optional
 	Explained Explained `json:"explained,omitempty"`
 
+	// hypotheses are what a model thinks is behind it, likeliest first. They belong to the content that
+	// enrichedFingerprint names.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="What a model thinks"
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=3
+	Hypotheses []Hypothesis `json:"hypotheses,omitempty"`
+
+	// enrichment is where the hypotheses come from.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Explanation"
+	// +optional
+	Enrichment *Enrichment `json:"enrichment,omitempty"`
+
+	// request is what a model would be asked, or was.
+	// +optional
+	Request *Request `json:"request,omitempty"`
+
 	// verificationOutcome is whether it is still true.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Outcome"
 	// +optional
@@ -306,7 +331,7 @@ type FindingStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	TimesRecurred int32 `json:"timesRecurred,omitempty"`
 
-	// conditions are Verified and Suppressed.
+	// conditions are Verified and, where they apply, Suppressed and Enriched.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors={"urn:alm:descriptor:io.kubernetes.conditions"}
 	// +optional
 	// +listType=map

@@ -28,6 +28,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&SignalPolicy{}, &SignalPolicyList{},
 		&Finding{}, &FindingList{},
 		&Suppression{}, &SuppressionList{},
+		&OperatingPolicy{}, &OperatingPolicyList{},
+		&Ledger{}, &LedgerList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -49,8 +49,14 @@ type SignalPolicySpec struct {
 	// +optional
 	OnlyFixable bool `json:"onlyFixable,omitempty"`
 
-	// budget bounds what a language model may cost this namespace. It has no effect in this version.
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Budget of model calls",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
+	// enrichment says whether and how a language model explains the Findings.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Explanation by a model"
+	// +optional
+	Enrichment *EnrichmentPolicy `json:"enrichment,omitempty"`
+
+	// budget bounds what a language model may cost this namespace. Where several policies name a provider, that of the
+	// oldest counts. What is left out comes from the OperatingPolicy's namespaceBudget. It is never unlimited.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Budget of model calls"
 	// +optional
 	Budget *Budget `json:"budget,omitempty"`
 
@@ -75,14 +81,37 @@ type SignalPolicySpec struct {
 	PullRequestBudget *PullRequestBudget `json:"pullRequestBudget,omitempty"`
 }
 
-// Budget is a ceiling for model calls in a window of time.
+// EnrichmentPolicy says whether and how a language model explains the Findings of a namespace.
+type EnrichmentPolicy struct {
+	// enabled lets a model be asked. False keeps everything of this namespace in the cluster.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Enabled",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"}
+	// +optional
+	// +kubebuilder:default=true
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// sharing is how far equal answers are shared. Questions that are shared name no workload, container or namespace.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Sharing of answers",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Cluster","urn:alm:descriptor:com.tectonic.ui:select:Namespace","urn:alm:descriptor:com.tectonic.ui:select:None"}
+	// +optional
+	// +kubebuilder:default=Cluster
+	Sharing Sharing `json:"sharing,omitempty"`
+}
+
+// Budget is a ceiling for model calls in a sliding window of time.
 type Budget struct {
 	// maxCalls is the number of calls allowed in one window.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Calls",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	MaxCalls int32 `json:"maxCalls"`
 
+	// maxTokens is the number of tokens, read and written, allowed in one window.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Tokens",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MaxTokens *int64 `json:"maxTokens,omitempty"`
+
 	// windowSeconds is the length of the window in seconds.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Window",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
 	// +optional
 	// +kubebuilder:default=86400
 	// +kubebuilder:validation:Minimum=60
@@ -151,6 +180,38 @@ type PullRequestBudget struct {
 	WindowSeconds int32 `json:"windowSeconds,omitempty"`
 }
 
+// BudgetStatus is what was spent in the present window, and what is left of the ceilings. It mirrors the Ledger.
+type BudgetStatus struct {
+	// calls is the number of calls that count.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Calls int64 `json:"calls"`
+
+	// callsLeft is the number of calls that the window still allows.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	CallsLeft int64 `json:"callsLeft"`
+
+	// tokens is the number of tokens that count.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Tokens int64 `json:"tokens"`
+
+	// tokensLeft is the number of tokens that the window still allows.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	TokensLeft int64 `json:"tokensLeft"`
+
+	// costMicros is what the calls cost, in millionths of the currency of the prices; zero without prices.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	CostMicros int64 `json:"costMicros,omitempty"`
+
+	// nextFree is when something that counts leaves the window; absent while nothing counts.
+	// +optional
+	NextFree *metav1.Time `json:"nextFree,omitempty"`
+}
+
 // SignalPolicyStatus is what a policy does now.
 type SignalPolicyStatus struct {
 	// observedGeneration is the generation of the spec that this status speaks of.
@@ -171,7 +232,19 @@ type SignalPolicyStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	Open int32 `json:"open"`
 
-	// conditions are Ready, ProviderAvailable and, where it applies, FieldsWithoutEffect.
+	// waiting is the number of open Findings that a model would be asked about: what mode Audit, or an exhausted budget,
+	// holds back. Equal questions that are shared count once each.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Findings to explain"
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Waiting int32 `json:"waiting,omitempty"`
+
+	// budget is what this namespace spent in the window. It is absent while no model is configured.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Budget"
+	// +optional
+	Budget *BudgetStatus `json:"budget,omitempty"`
+
+	// conditions are Ready, ProviderAvailable and, where they apply, BudgetExhausted and FieldsWithoutEffect.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors={"urn:alm:descriptor:io.kubernetes.conditions"}
 	// +optional
 	// +listType=map
@@ -188,6 +261,8 @@ type SignalPolicyStatus struct {
 // +kubebuilder:printcolumn:name="Min",type=string,JSONPath=`.spec.minSeverity`
 // +kubebuilder:printcolumn:name="Findings",type=integer,JSONPath=`.status.findings`
 // +kubebuilder:printcolumn:name="Open",type=integer,JSONPath=`.status.open`
+// +kubebuilder:printcolumn:name="Calls",type=integer,JSONPath=`.status.budget.calls`
+// +kubebuilder:printcolumn:name="Left",type=integer,JSONPath=`.status.budget.callsLeft`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

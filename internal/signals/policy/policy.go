@@ -43,6 +43,44 @@ func For(policies []candorv1alpha1.SignalPolicy, provider string) (Ask, bool) {
 	return ask, asked
 }
 
+// Payer returns the policy whose budget pays for the Findings of a provider, and which says whether and how they are
+// explained: the oldest that names it, of equally old ones the first by name. It is nil when none does; a policy that is being
+// deleted pays for nothing.
+func Payer(policies []candorv1alpha1.SignalPolicy, provider string) *candorv1alpha1.SignalPolicy {
+	var payer *candorv1alpha1.SignalPolicy
+	for i := range policies {
+		p := &policies[i]
+		if !p.DeletionTimestamp.IsZero() || !slices.Contains(p.Spec.Providers, provider) {
+			continue
+		}
+		if payer == nil || older(p, payer) {
+			payer = p
+		}
+	}
+	return payer
+}
+
+func older(a, b *candorv1alpha1.SignalPolicy) bool {
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.Name < b.Name
+}
+
+// Explains reports whether a policy lets a model be asked, and how far answers are shared. It does, in the whole cluster,
+// where it does not say.
+func Explains(p *candorv1alpha1.SignalPolicy) (enabled bool, sharing candorv1alpha1.Sharing) {
+	e := p.Spec.Enrichment
+	if e == nil {
+		return true, candorv1alpha1.SharingCluster
+	}
+	sharing = e.Sharing
+	if sharing == "" {
+		sharing = candorv1alpha1.SharingCluster
+	}
+	return e.Enabled == nil || *e.Enabled, sharing
+}
+
 // Threshold returns the mildest rank that a policy asks for; HIGH when it does not say.
 func Threshold(p *candorv1alpha1.SignalPolicy) signals.Rank {
 	if rank := signals.RankOf(string(p.Spec.MinSeverity)); rank != signals.Unknown {

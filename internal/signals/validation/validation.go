@@ -52,7 +52,6 @@ func FieldsWithoutEffect(p *candorv1alpha1.SignalPolicy) []string {
 		name string
 		set  bool
 	}{
-		{"spec.budget", p.Spec.Budget != nil},
 		{"spec.webhook", p.Spec.Webhook != nil},
 		{"spec.webhookReceiver", p.Spec.WebhookReceiver != nil},
 		{"spec.gitOpsRepo", p.Spec.GitOpsRepo != nil},
@@ -63,6 +62,14 @@ func FieldsWithoutEffect(p *candorv1alpha1.SignalPolicy) []string {
 		}
 	}
 	return names
+}
+
+// OperatingFieldsWithoutEffect names the fields of an OperatingPolicy that are set and do nothing in this version.
+func OperatingFieldsWithoutEffect(p *candorv1alpha1.OperatingPolicy) []string {
+	if p.Spec.PullRequestRateLimit != nil {
+		return []string{"spec.pullRequestRateLimit"}
+	}
+	return nil
 }
 
 // Suppression returns warnings about a Suppression at the time now. None of them is an error: a manifest that was right

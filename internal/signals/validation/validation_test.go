@@ -44,7 +44,7 @@ func TestAPolicyIsWarnedOfWhatSurprises(t *testing.T) {
 			`spec.providers[2]: no provider named "Trivy" exists; known: trivy, trivy/config, trivy/rbac`,
 		}},
 		"fields without effect": {nil, trivyPolicy(everyFieldWithoutEffect), []string{
-			"spec.budget, spec.webhook, spec.webhookReceiver, spec.gitOpsRepo, spec.pullRequestBudget: accepted for compatibility, without effect in this version",
+			"spec.webhook, spec.webhookReceiver, spec.gitOpsRepo, spec.pullRequestBudget: accepted for compatibility, without effect in this version",
 		}},
 		"a policy that stays as it is":           {trivyPolicy(), trivyPolicy(), nil},
 		"a default that is spelled out":          {trivyPolicy(), trivyPolicy(high), nil},
