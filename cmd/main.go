@@ -29,6 +29,13 @@ func main() {
 		return
 	}
 	ctrl.SetLogger(options.Logger())
+	if options.Preview.Name != "" {
+		if err := app.Preview(ctrl.SetupSignalHandler(), options, os.Stdout, os.Stderr); err != nil {
+			fmt.Fprintln(os.Stderr, "candor:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := app.Run(ctrl.SetupSignalHandler(), options); err != nil {
 		ctrl.Log.Error(err, "Candor stopped")
 		os.Exit(1)

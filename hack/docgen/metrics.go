@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -19,7 +20,8 @@ var description = regexp.MustCompile(`fqName: "(.*?)", help: "(.*?)", .*variable
 
 func metricsPage() (string, error) {
 	var rows table
-	for _, collector := range candorcontroller.NewMetrics(nil).Collectors() {
+	collectors := append(candorcontroller.NewMetrics(nil).Collectors(), candorcontroller.NewExplainCollector(nil))
+	for _, collector := range collectors {
 		descriptions := make(chan *prometheus.Desc, 16)
 		collector.Describe(descriptions)
 		close(descriptions)
@@ -28,17 +30,36 @@ func metricsPage() (string, error) {
 			if match == nil {
 				return "", fmt.Errorf("%s does not look like the description of a metric", d)
 			}
-			kind := map[bool]string{true: "counter", false: "gauge"}[strings.HasSuffix(match[1], "_total")]
-			rows = append(rows, []string{code(match[1]), kind, strings.ReplaceAll(match[3], ",", ", "), match[2]})
+			rows = append(rows, []string{code(match[1]), kindOf(collector, match[1]), strings.ReplaceAll(match[3], ",", ", "), match[2]})
 		}
 	}
 	slices.SortFunc(rows, slices.Compare[[]string])
-	drops := table{{"`reason`", "Meaning"}}
-	reasons, err := constants("internal/signals/report.go")
-	for _, r := range reasons {
-		drops = append(drops, []string{code(r.value), r.meaning})
-	}
+	drops, err := values("reason", "internal/signals/report.go")
+	outcomes, outcomesErr := values("outcome", "internal/signals/llm/error.go")
 	return "`--metrics-bind-address` turns the endpoint on. No label names an object or a namespace. The endpoint also serves the\n" +
 		"metrics of controller-runtime, client-go and the Go runtime.\n\n" + append(table{{"Name", "Type", "Labels", "Meaning"}}, rows...).String() +
-		"\n## Reasons of `candor_reports_dropped_total`\n\n" + drops.String(), err
+		"\n## Reasons of `candor_reports_dropped_total`\n\n" + drops.String() +
+		"\n## Outcomes of `candor_llm_calls_total`\n\n`ok` is an answer that could be used. The others are the reasons of the condition Enriched, or stand in its message.\n\n" +
+		outcomes.String(), errors.Join(err, outcomesErr)
+}
+
+// values lists what a label may say: the text constants of a file.
+func values(label, path string) (table, error) {
+	rows := table{{code(label), "Meaning"}}
+	all, err := constants(path)
+	for _, c := range all {
+		rows = append(rows, []string{code(c.value), c.meaning})
+	}
+	return rows, err
+}
+
+// kindOf returns the type of a metric, which its description does not tell.
+func kindOf(collector prometheus.Collector, name string) string {
+	if _, ok := collector.(prometheus.Histogram); ok {
+		return "histogram"
+	}
+	if strings.HasSuffix(name, "_total") {
+		return "counter"
+	}
+	return "gauge"
 }

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -30,7 +31,8 @@ func flagsPage() (string, error) {
 		t = append(t, []string{code("--" + f.Name), code(app.EnvName(f.Name)), code(f.DefValue), f.Usage})
 	})
 	return `Each flag has an environment variable that means the same. The flag wins where both are set. Durations are written
-as in 90s, 2h or 720h. A wrong flag or variable ends the manager with exit code 2 before it does anything.
+as in 90s, 2h or 720h. A wrong value, or an unknown flag, ends the manager with exit code 2 before it does anything.
+A variable CANDOR_… of an unknown name is logged at start and otherwise ignored.
 
 ` + t.String(), nil
 }
@@ -84,10 +86,19 @@ func apiPage() (string, error) {
 		version := schema(spec["versions"].([]any)[0].(map[string]any))
 		root := version.sub("schema").sub("openAPIV3Schema")
 		t := root.fields(table{{"Field", "Type", "Default", "Bounds", "Meaning"}}, "", "spec", "status")
-		body += fmt.Sprintf("\n## %s\n\n%s\n\n`%s/%s`, scope %s, `kubectl get %s` or `%s`.\n\n%s", names["kind"], flat(root.text("description")),
-			spec["group"], version["name"], spec["scope"], names["plural"], names["shortNames"].([]any)[0], t)
+		body += fmt.Sprintf("\n## %s\n\n%s\n\n`%s/%s`, scope %s, %s.\n\n%s", names["kind"], flat(root.text("description")),
+			spec["group"], version["name"], spec["scope"], commands(names), t)
 	}
 	return body, err
+}
+
+// commands says how to list a kind.
+func commands(names schema) string {
+	said := "`kubectl get " + names.text("plural") + "`"
+	if short, ok := names["shortNames"].([]any); ok {
+		said += fmt.Sprintf(" or `%s`", short[0])
+	}
+	return said
 }
 
 // schema is one of OpenAPI, or what stands around it.
@@ -104,6 +115,9 @@ func (s schema) fields(t table, path string, only ...string) table {
 		only = slices.Sorted(maps.Keys(properties))
 	}
 	for _, name := range only {
+		if _, has := properties[name]; !has {
+			continue // a Ledger has no spec
+		}
 		property, kind := properties.sub(name), properties.sub(name).text("type")
 		limits := property.bounds("")
 		if required, _ := s["required"].([]any); slices.Contains(required, any(name)) {
@@ -129,9 +143,16 @@ func (s schema) fields(t table, path string, only ...string) table {
 func (s schema) bounds(prefix string) []string {
 	var all []string
 	for _, key := range []string{"enum", "format", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"} {
-		if value, ok := s[key]; ok && value != "int32" && value != "int64" {
+		value, ok := s[key]
+		if number, isFloat := value.(float64); isFloat {
+			value = strconv.FormatFloat(number, 'f', -1, 64)
+		}
+		if ok && value != "int32" && value != "int64" {
 			all = append(all, prefix+key+" "+strings.Trim(fmt.Sprint(value), "[]"))
 		}
+	}
+	if pattern := s.text("pattern"); pattern != "" {
+		all = append(all, prefix+"pattern "+code(pattern))
 	}
 	rules, _ := s["x-kubernetes-validations"].([]any)
 	for _, rule := range rules {
@@ -156,17 +177,20 @@ func conditionsPage() (string, error) {
 			body += strings.TrimRight("\n## "+strings.TrimSuffix(title, ".")+"\n\n"+more, "\n") + "\n\n"
 			group, t = c.group, table{{"Name", "Meaning", "Event"}}
 		}
-		event := ""
-		if strings.HasPrefix(c.name, "Reason") {
-			event = events.take(c.value)
+		key := c.value
+		if strings.HasPrefix(c.name, "Condition") {
+			key = "condition " + c.value
 		}
+		event := events.take(key)
 		t = append(t, []string{code(c.value), c.meaning, event})
 		if i == len(all)-1 || all[i+1].group != group {
 			body += t.String()
 		}
 	}
 	return body + "\n## Events\n\nThe reason of an event is that of the condition, and its note is the condition's message. An event is recorded when the\n" +
-		"status or the reason of a condition changes. A Finding's first outcome has no event, and neither has a change to or from\nOutOfPolicy.\n", events.problem(eventsFile)
+		"status or the reason of a condition changes. A Finding's first outcome has no event, and neither has a change to or from\nOutOfPolicy.\n\n" +
+		"Two exceptions: the events of BudgetExhausted and BackendPaused have the name of the condition as their reason, and the\n" +
+		"note of Enriched is the likeliest cause that the model named.\n", events.problem(eventsFile)
 }
 
 // constant is one with a doc comment of its own.

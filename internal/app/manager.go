@@ -35,8 +35,9 @@ import (
 )
 
 const (
-	// shutdownTimeout is how long running passes may take to end. It is shorter than the pod's grace period.
-	shutdownTimeout = 60 * time.Second
+	// shutdownTimeout is how long running passes and calls of models may take to end. It is longer than the longest call, and
+	// shorter than the pod's grace period.
+	shutdownTimeout = 270 * time.Second
 	// passTimeout bounds one pass of a controller: a read that waits for a write to show up has no limit of its own.
 	passTimeout = 2 * time.Minute
 )
@@ -49,6 +50,8 @@ type Parts struct {
 	// whatever Clock says.
 	WakeReports                    <-chan event.TypedGenericEvent[signals.Identity]
 	WakeFindings, WakeSuppressions candorcontroller.Wake
+	// GatherCalls is how long Findings are collected before the worst of them is explained; zero is the time of production.
+	GatherCalls time.Duration
 	// Registry takes the metrics; nil is the one that the metrics endpoint serves.
 	Registry Registry
 	// Several allows more than one manager in a process, whose controllers have the same names.
@@ -66,6 +69,9 @@ func Run(ctx context.Context, options Options) error {
 		return err
 	}
 	ctrl.Log.Info("Candor starts", "version", Version)
+	for _, name := range options.UnknownVariables {
+		ctrl.Log.Info("Ignoring an environment variable that no flag has; docs/reference/flags.md lists them", "name", name)
+	}
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running the manager: %w", err)
 	}
@@ -96,7 +102,10 @@ func New(ctx context.Context, cfg *rest.Config, options Options, parts Parts) (m
 	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
 		return nil, fmt.Errorf("adding /readyz: %w", err)
 	}
-	b := newBuilding(mgr, options, parts)
+	b, err := newBuilding(mgr, options, parts)
+	if err != nil {
+		return nil, err
+	}
 	if err := b.addLock(lock); err != nil {
 		return nil, err
 	}

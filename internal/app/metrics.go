@@ -8,6 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	candorcontroller "github.com/candor-dev/candor/internal/controller/candor"
 )
 
 // Registry takes metrics.
@@ -26,4 +28,9 @@ func register(registry Registry, collectors []prometheus.Collector) error {
 		}
 	}
 	return nil
+}
+
+// registerExplainer adds the gauges of what models may still cost.
+func registerExplainer(registry Registry, e *candorcontroller.Explainer) error {
+	return register(registry, []prometheus.Collector{candorcontroller.NewExplainCollector(e)})
 }

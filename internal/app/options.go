@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/leaderelection"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -65,11 +66,20 @@ type Options struct {
 	// FindingRetention is how long a Finding outlives its end; zero keeps it.
 	FindingRetention time.Duration
 
+	// Models is what is set about language models.
+	Models ModelOptions
+
 	// Controllers holds what is set about each row of the table of setups, by name.
 	Controllers map[string]*ControllerOptions
 
+	// UnknownVariables are environment variables that look like those of flags and are not.
+	UnknownVariables []string
+
 	// PrintVersion asks for the version and nothing else.
 	PrintVersion bool
+
+	// Preview asks for what a model would be sent about this Finding, and for nothing else.
+	Preview types.NamespacedName
 
 	zap zap.Options
 	// olmFolder is where OLM mounts the certificate that it makes.
@@ -92,18 +102,21 @@ func DefaultOptions() Options {
 // Parse reads options from the environment and then from arguments, which win. An error names the flag or the variable, its
 // value, and what would be right.
 func Parse(args []string) (Options, error) {
-	return parse(args, os.LookupEnv, os.Stderr)
+	return parse(args, os.Environ(), os.Stderr)
 }
 
-func parse(args []string, lookup func(string) (string, bool), help io.Writer) (Options, error) {
+func parse(args, environ []string, help io.Writer) (Options, error) {
+	lookup := lookupIn(environ)
 	var options Options
 	fs := flag.NewFlagSet("candor", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	options.addFlags(fs)
 	config.RegisterFlags(fs)
+	options.UnknownVariables = unknownVariables(fs, environ)
 	if name, set := lookup(olmConditionVariable); set {
 		options.OperatorCondition = name
 	}
+	options.Models.readKeys(lookup)
 	if err := applyEnv(fs, lookup); err != nil {
 		return options, err
 	}
@@ -114,8 +127,8 @@ func parse(args []string, lookup func(string) (string, bool), help io.Writer) (O
 	} else if err != nil {
 		return options, explain(fs, err)
 	}
-	if fs.NArg() > 0 {
-		return options, fmt.Errorf("%q is no flag: flags are written --name=value", fs.Arg(0))
+	if err := options.parseCommand(fs.Args()); err != nil {
+		return options, err
 	}
 	return options, options.Validate()
 }
@@ -143,6 +156,7 @@ func (o *Options) addFlags(fs *flag.FlagSet) {
 	fs.BoolVar(&o.EnableHTTP2, "enable-http2", false, "Serve HTTP/2 on the metrics and webhook ports.")
 	fs.DurationVar(&o.EvidenceGrace, "evidence-grace", 2*time.Hour, "How long a missing report changes nothing, 0 to 24h. After that its Finding is Stale.")
 	fs.DurationVar(&o.FindingRetention, "finding-retention", 30*24*time.Hour, "How long a Finding is kept after its end, at least 1m; 0 keeps it.")
+	o.Models.addFlags(fs)
 	o.olmFolder = olmFolder
 	o.Controllers = map[string]*ControllerOptions{}
 	for _, s := range setups() {
@@ -152,6 +166,19 @@ func (o *Options) addFlags(fs *flag.FlagSet) {
 		fs.IntVar(&c.Workers, "controller-"+s.name+"-max-concurrent", s.workers, "How many objects the "+s.name+" controller works on at once, 1 to 64.")
 	}
 	o.zap.BindFlags(fs)
+}
+
+// lookupIn returns a function like os.LookupEnv.
+func lookupIn(environ []string) func(string) (string, bool) {
+	variables := map[string]string{}
+	for _, variable := range environ {
+		name, value, _ := strings.Cut(variable, "=")
+		variables[name] = value
+	}
+	return func(name string) (string, bool) {
+		value, set := variables[name]
+		return value, set
+	}
 }
 
 // EnvName returns the environment variable that means the same as a flag.
@@ -167,10 +194,41 @@ func applyEnv(fs *flag.FlagSet, lookup func(string) (string, bool)) error {
 			return
 		}
 		if err := f.Value.Set(value); err != nil {
-			errs = append(errs, fmt.Errorf("environment variable %s: %q is not right: %s", EnvName(f.Name), value, f.Usage))
+			errs = append(errs, fmt.Errorf("environment variable %s: %q is not %s: %s", EnvName(f.Name), value, wanted(f.Value), f.Usage))
 		}
 	})
 	return errors.Join(errs...)
+}
+
+// wanted names what a flag takes.
+func wanted(value flag.Value) string {
+	getter, ok := value.(flag.Getter)
+	if !ok {
+		return "right"
+	}
+	switch getter.Get().(type) {
+	case bool:
+		return "true or false"
+	case time.Duration:
+		return "a duration such as 90s or 2h"
+	case int:
+		return "a whole number"
+	default:
+		return "right"
+	}
+}
+
+// unknownVariables returns the names that look like those of flags and are not.
+func unknownVariables(fs *flag.FlagSet, environ []string) []string {
+	known := map[string]bool{EnvName(flagVersion): true}
+	fs.VisitAll(func(f *flag.Flag) { known[EnvName(f.Name)] = true })
+	var unknown []string
+	for _, variable := range environ {
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, envPrefix) && !known[name] {
+			unknown = append(unknown, name)
+		}
+	}
+	return unknown
 }
 
 var namedFlag = regexp.MustCompile(`for (?:boolean )?(?:flag )?-([a-z0-9-]+)`)
@@ -215,7 +273,7 @@ func (o *Options) Validate() error {
 		bad("operator-condition", o.OperatorCondition, "outside a cluster, set --pod-namespace to its namespace")
 	}
 	_, err := o.webhookCertificate()
-	return errors.Join(append(errs, err, o.validateControllers())...)
+	return errors.Join(append(errs, err, o.Models.validate(), o.validateControllers())...)
 }
 
 func (o *Options) validateControllers() error {

@@ -15,11 +15,11 @@ import (
 
 // read parses arguments in an environment of its own.
 func read(env map[string]string, args ...string) (Options, error) {
-	lookup := func(name string) (string, bool) {
-		value, set := env[name]
-		return value, set
+	var environ []string
+	for name, value := range env {
+		environ = append(environ, name+"="+value)
 	}
-	return parse(args, lookup, &bytes.Buffer{})
+	return parse(args, environ, &bytes.Buffer{})
 }
 
 func TestWhatNobodySetsHasItsDefault(t *testing.T) {
@@ -32,10 +32,18 @@ func TestWhatNobodySetsHasItsDefault(t *testing.T) {
 	g.Expect(options.Controllers).To(Equal(map[string]*ControllerOptions{
 		"report": {Enabled: true, Workers: 8}, "finding": {Enabled: true, Workers: 8},
 		"signalpolicy": {Enabled: true, Workers: 1}, "suppression": {Enabled: true, Workers: 1},
+		"operatingpolicy": {Enabled: true, Workers: 1},
 	}))
 	defaults := DefaultOptions()
 	g.Expect(defaults.Validate()).To(Succeed())
 	g.Expect(defaults.Controllers).To(Equal(options.Controllers))
+}
+
+func TestAVariableThatNoFlagHasIsTold(t *testing.T) {
+	g := NewWithT(t)
+	options, err := read(map[string]string{"CANDOR_EVIDENCE_GRAZE": "4h", "CANDOR_EVIDENCE_GRACE": "3h", "CANDOR_VERSION": "1", "OTHER": "x"})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(options.UnknownVariables).To(Equal([]string{"CANDOR_EVIDENCE_GRAZE"}))
 }
 
 func TestArgumentsWinOverTheEnvironment(t *testing.T) {
@@ -84,7 +92,7 @@ func TestEveryFlagHasAVariableOfItsOwn(t *testing.T) {
 	g.Expect(options.LeaderElect).To(BeTrue())
 	g.Expect(options.Controllers).To(Equal(map[string]*ControllerOptions{
 		"report": {Enabled: false, Workers: 8}, "finding": {Enabled: true, Workers: 3},
-		"signalpolicy": {Enabled: true, Workers: 1}, "suppression": {Enabled: true, Workers: 1},
+		"signalpolicy": {Enabled: true, Workers: 1}, "suppression": {Enabled: true, Workers: 1}, "operatingpolicy": {Enabled: true, Workers: 1},
 	}))
 }
 
@@ -113,13 +121,13 @@ func TestAWrongFlagNamesItselfItsValueAndWhatWouldBeRight(t *testing.T) {
 		"a flag without a value":   {nil, []string{"--webhook-port"}, `flag needs an argument: -webhook-port; --help lists every flag`},
 		"a word that is no flag":   {nil, []string{"--leader-elect", "false"}, `"false" is no flag: flags are written --name=value`},
 		"a wrong variable": {
-			map[string]string{"CANDOR_WEBHOOK_PORT": "https"}, nil, `environment variable CANDOR_WEBHOOK_PORT: "https" is not right: Port of the admission webhooks.`,
+			map[string]string{"CANDOR_WEBHOOK_PORT": "https"}, nil, `environment variable CANDOR_WEBHOOK_PORT: "https" is not a whole number: Port of the admission webhooks.`,
 		},
 		"two wrong variables": {
 			map[string]string{"CANDOR_WEBHOOK_PORT": "https", "CANDOR_LEADER_ELECT": "maybe"},
 			nil,
-			"environment variable CANDOR_LEADER_ELECT: \"maybe\" is not right: Let only one replica work at a time.\n" +
-				`environment variable CANDOR_WEBHOOK_PORT: "https" is not right: Port of the admission webhooks.`,
+			"environment variable CANDOR_LEADER_ELECT: \"maybe\" is not true or false: Let only one replica work at a time.\n" +
+				`environment variable CANDOR_WEBHOOK_PORT: "https" is not a whole number: Port of the admission webhooks.`,
 		},
 		"a value that is read and out of range": {
 			map[string]string{"CANDOR_WEBHOOK_PORT": "70000"}, nil, `--webhook-port=70000: must be between 1 and 65535`,
@@ -135,7 +143,7 @@ func TestAWrongFlagNamesItselfItsValueAndWhatWouldBeRight(t *testing.T) {
 func TestHelpListsEveryFlag(t *testing.T) {
 	g := NewWithT(t)
 	var help bytes.Buffer
-	_, err := parse([]string{"--help"}, func(string) (string, bool) { return "", false }, &help)
+	_, err := parse([]string{"--help"}, nil, &help)
 	g.Expect(err).To(MatchError(flag.ErrHelp))
 	Flags(func(f *flag.Flag) { g.Expect(help.String()).To(ContainSubstring("  -" + f.Name)) })
 	g.Expect(help.String()).To(ContainSubstring("-kubeconfig"))
@@ -181,13 +189,13 @@ func TestEveryMistakeIsListed(t *testing.T) {
 			[]string{"--enable-report-controller=false", "--enable-finding-controller=false", "--enable-signalpolicy-controller=false"}, nil,
 		},
 		"nothing enabled": {
-			[]string{"--enable-report-controller=false", "--enable-finding-controller=false", "--enable-signalpolicy-controller=false", "--enable-suppression-controller=false"},
+			[]string{"--enable-report-controller=false", "--enable-finding-controller=false", "--enable-signalpolicy-controller=false", "--enable-suppression-controller=false", "--enable-operatingpolicy-controller=false"},
 			[]string{nothing},
 		},
 		"everything at once": {
 			[]string{
 				"--evidence-grace=25h", "--finding-retention=1s", "--webhook-port=-1", "--leader-election-renew-deadline=1h", "--controller-finding-max-concurrent=-1",
-				"--enable-report-controller=false", "--enable-finding-controller=false", "--enable-signalpolicy-controller=false", "--enable-suppression-controller=false",
+				"--enable-report-controller=false", "--enable-finding-controller=false", "--enable-signalpolicy-controller=false", "--enable-suppression-controller=false", "--enable-operatingpolicy-controller=false",
 			},
 			[]string{
 				"--evidence-grace=25h0m0s: " + grace, "--finding-retention=1s: " + retention, "--webhook-port=-1: must be between 1 and 65535",

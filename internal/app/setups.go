@@ -46,6 +46,7 @@ func setups() []setup {
 		{name: "report", does: "turn reports into Findings", workers: 8, foreign: Classes(), add: addReports},
 		{name: "finding", does: "say what Findings mean, and delete ended ones", workers: 8, add: addFindings},
 		{name: "signalpolicy", does: "say what policies do", workers: 1, add: addSignalPolicies, webhook: serveSignalPolicies},
+		{name: "operatingpolicy", does: "say which model may be asked, and what is left of the budget", workers: 1, add: addOperatingPolicies},
 		{name: "suppression", does: "say what Suppressions mute", workers: 1, add: addSuppressions, webhook: serveSuppressions},
 	}
 }
@@ -57,6 +58,9 @@ type building struct {
 	parts     Parts
 	providers *candorcontroller.Providers
 	metrics   *candorcontroller.Metrics
+	models    *candorcontroller.Models
+	ledger    *candorcontroller.LedgerStore
+	pause     *candorcontroller.Pause
 	// providerChanged tells the signalpolicy controller which policies to look at.
 	providerChanged chan event.GenericEvent
 	// firstLook is nil outside OLM.
@@ -65,13 +69,20 @@ type building struct {
 	webhooks bool
 }
 
-func newBuilding(mgr manager.Manager, options Options, parts Parts) *building {
+func newBuilding(mgr manager.Manager, options Options, parts Parts) (*building, error) {
+	models, err := options.Models.models()
+	if err != nil {
+		return nil, err
+	}
 	return &building{
 		mgr: mgr, options: options, parts: parts,
 		providers:       &candorcontroller.Providers{Classes: Classes(), Gates: map[string]*crdgate.Gate{}},
 		metrics:         candorcontroller.NewMetrics(mgr.GetCache()),
+		models:          models,
+		ledger:          &candorcontroller.LedgerStore{Client: mgr.GetClient(), Live: mgr.GetAPIReader()},
+		pause:           &candorcontroller.Pause{},
 		providerChanged: make(chan event.GenericEvent),
-	}
+	}, nil
 }
 
 // setUp adds every row that is on, and says of each whether it is and why.
@@ -182,16 +193,38 @@ func (b *building) wakePolicies(ctx context.Context) {
 }
 
 func addFindings(b *building, workers int) error {
+	woken := make(chan event.GenericEvent)
+	explainer := &candorcontroller.Explainer{
+		Client: b.mgr.GetClient(), Live: b.mgr.GetAPIReader(), Models: b.models, Ledger: b.ledger, Pause: b.pause,
+		Callers: candorcontroller.NewCallers(b.parts.Clock, woken), Clock: b.parts.Clock, Recorder: b.mgr.GetEventRecorder("candor"), Metrics: b.metrics,
+	}
+	explainer.Callers.Gather = b.parts.GatherCalls
+	if err := b.mgr.Add(explainer.Callers); err != nil {
+		return fmt.Errorf("adding the callers of models: %w", err)
+	}
+	if err := b.mgr.Add(explainer); err != nil {
+		return fmt.Errorf("adding the watch for keys: %w", err)
+	}
+	if err := registerExplainer(b.parts.Registry, explainer); err != nil {
+		return err
+	}
 	return candorcontroller.SetupFindings(b.mgr, controller.Options{MaxConcurrentReconciles: workers}, &candorcontroller.FindingSyncer{
 		Client: b.mgr.GetClient(), Recorder: b.mgr.GetEventRecorder("candor"), Clock: b.parts.Clock,
-		Retention: b.options.FindingRetention, Metrics: b.metrics,
-	}, b.parts.WakeFindings)
+		Retention: b.options.FindingRetention, Metrics: b.metrics, Explainer: explainer,
+	}, b.parts.WakeFindings, woken)
 }
 
 func addSignalPolicies(b *building, workers int) error {
 	return candorcontroller.SetupSignalPolicies(b.mgr, controller.Options{MaxConcurrentReconciles: workers}, &candorcontroller.SignalPolicySyncer{
-		Client: b.mgr.GetClient(), Providers: b.providers, Clock: b.parts.Clock,
+		Client: b.mgr.GetClient(), Providers: b.providers, Models: b.models, Ledger: b.ledger,
+		Recorder: b.mgr.GetEventRecorder("candor"), Clock: b.parts.Clock,
 	}, b.providerChanged)
+}
+
+func addOperatingPolicies(b *building, workers int) error {
+	return candorcontroller.SetupOperatingPolicies(b.mgr, controller.Options{MaxConcurrentReconciles: workers}, &candorcontroller.OperatingPolicySyncer{
+		Models: b.models, Ledger: b.ledger, Pause: b.pause, Recorder: b.mgr.GetEventRecorder("candor"), Clock: b.parts.Clock,
+	})
 }
 
 func addSuppressions(b *building, workers int) error {

@@ -40,6 +40,8 @@ type FindingSyncer struct {
 	// Retention is how long a Finding outlives its end; zero keeps it.
 	Retention time.Duration
 	Metrics   *Metrics
+	// Explainer has a model asked.
+	Explainer *Explainer
 }
 
 // Settled implements lifecycle.Settler: a Suppression or the time may have changed what an unchanged Finding means.
@@ -60,12 +62,16 @@ func (s *FindingSyncer) Sync(ctx context.Context, f *candorv1alpha1.Finding) (li
 		return s.remove(ctx, f)
 	}
 	muteChanged := s.show(f, mute)
+	explanation, err := s.Explainer.Explain(ctx, f, mute.By != nil)
+	if err != nil {
+		return lifecycle.Outcome{}, err
+	}
 	if !equality.Semantic.DeepEqual(before, &f.Status) {
 		f.Status.LastSeen = metav1.NewTime(now)
 	}
 	outcome := conclude(f, own, before.VerificationOutcome)
-	outcome.PollAfter = earliest(left, untilAfter(mute.Until, now))
-	outcome.Then = s.then(f, before.VerificationOutcome, muteChanged)
+	outcome.PollAfter = earliest(earliest(left, untilAfter(mute.Until, now)), explanation.again)
+	outcome.Then = s.then(f, before.VerificationOutcome, muteChanged, explanation.then)
 	return outcome, nil
 }
 
@@ -144,8 +150,11 @@ func (s *FindingSyncer) remove(ctx context.Context, f *candorv1alpha1.Finding) (
 }
 
 // then says aloud, once the status is stored, what changed in it.
-func (s *FindingSyncer) then(f *candorv1alpha1.Finding, before candorv1alpha1.Outcome, muteChanged bool) func() {
+func (s *FindingSyncer) then(f *candorv1alpha1.Finding, before candorv1alpha1.Outcome, muteChanged bool, explain func()) func() {
 	return func() {
+		if explain != nil {
+			explain()
+		}
 		if before != "" && before != f.Status.VerificationOutcome {
 			s.Metrics.transition(f)
 		}

@@ -22,6 +22,8 @@ const (
 	indexFingerprint = "fingerprint"
 	// indexWorkload finds Findings by kind and name of their workload.
 	indexWorkload = "workload"
+	// indexAnswer finds Findings by the request that was answered, and how far the answer may be shared.
+	indexAnswer = "answer"
 	// indexController finds ReplicaSets and Jobs by kind and name of their controller.
 	indexController = "controller"
 )
@@ -62,6 +64,11 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	if err := add(&candorv1alpha1.Finding{}, indexWorkload, func(o client.Object) []string {
 		source := o.(*candorv1alpha1.Finding).Spec.Source
 		return []string{objectKey(source.Kind, source.Name)}
+	}); err != nil {
+		return err
+	}
+	if err := add(&candorv1alpha1.Finding{}, indexAnswer, func(o client.Object) []string {
+		return answerKeys(o.(*candorv1alpha1.Finding))
 	}); err != nil {
 		return err
 	}

@@ -11,6 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
+	"github.com/candor-dev/candor/internal/signals"
+	"github.com/candor-dev/candor/internal/signals/budget"
+	"github.com/candor-dev/candor/internal/signals/llm"
 )
 
 // Results of a report, values of the label result.
@@ -30,6 +33,7 @@ type Metrics struct {
 	reportsIngested, reportsDropped, transitions *prometheus.CounterVec
 	providerUp                                   *prometheus.GaugeVec
 	findings                                     *findingsCollector
+	explain                                      *explainMetrics
 }
 
 // NewMetrics makes the metrics; findings are counted by reading reader at each scrape.
@@ -48,12 +52,13 @@ func NewMetrics(reader client.Reader) *Metrics {
 			Help: "1 while the reports of a provider are being watched, else 0.",
 		}, []string{"provider"}),
 		findings: newFindingsCollector(reader),
+		explain:  newExplainMetrics(counter),
 	}
 }
 
 // Collectors returns everything there is to register.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.reportsIngested, m.reportsDropped, m.transitions, m.providerUp, m.findings}
+	return append([]prometheus.Collector{m.reportsIngested, m.reportsDropped, m.transitions, m.providerUp, m.findings}, m.explain.collectors()...)
 }
 
 // SetProviderUp notes whether the reports of a provider are being watched.
@@ -120,4 +125,115 @@ func (c *findingsCollector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(c.byOutcome, prometheus.GaugeValue, float64(n), g.severity, g.outcome)
 	}
 	ch <- prometheus.MustNewConstMetric(c.suppressed, prometheus.GaugeValue, float64(muted))
+}
+
+// outcomeOK is the label of a call that gave an answer.
+const outcomeOK = "ok"
+
+// explainMetrics count what is asked of models, and what is not.
+type explainMetrics struct {
+	skipped, calls, tokens *prometheus.CounterVec
+	sharedTotal, cost      prometheus.Counter
+	latency                prometheus.Histogram
+}
+
+func newExplainMetrics(counter func(name, help string, labels ...string) *prometheus.CounterVec) *explainMetrics {
+	return &explainMetrics{
+		skipped: counter("candor_enrichment_skipped_total", "Decisions not to ask a model about a Finding, by the reason that its condition Enriched tells.", "reason"),
+		calls:   counter("candor_llm_calls_total", "Calls of models, by how they ended: ok, or why there was no answer.", "backend", "model", "outcome"),
+		tokens:  counter("candor_llm_tokens_total", "Tokens that models reported, input and output.", "direction"),
+		sharedTotal: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "candor_enrichment_shared_total", Help: "Findings explained by the answer to an equal question, which cost nothing.",
+		}),
+		cost: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "candor_llm_cost_micros_total", Help: "Cost of calls in millionths of the currency of the prices; 0 without prices.",
+		}),
+		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "candor_llm_latency_seconds", Help: "How long calls of models took.", Buckets: []float64{.25, .5, 1, 2, 4, 8, 15, 30, 60, 120, 240},
+		}),
+	}
+}
+
+func (m *explainMetrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.skipped, m.calls, m.tokens, m.sharedTotal, m.cost, m.latency}
+}
+
+// called counts a call that was sent.
+func (m *Metrics) called(model *Model, failure *llm.Error, usage llm.Usage, cost int64, took time.Duration) {
+	outcome := outcomeOK
+	if failure != nil {
+		outcome = string(failure.Class)
+	}
+	m.explain.calls.WithLabelValues(model.Backend.Name(), signals.Clean(model.Settings.Model, 128), outcome).Inc()
+	m.explain.tokens.WithLabelValues("input").Add(float64(usage.InputTokens))
+	m.explain.tokens.WithLabelValues("output").Add(float64(usage.OutputTokens))
+	m.explain.cost.Add(float64(cost))
+	m.explain.latency.Observe(took.Seconds())
+}
+
+func (m *Metrics) shared() { m.explain.sharedTotal.Inc() }
+
+func (m *Metrics) skipped(reason string) { m.explain.skipped.WithLabelValues(reason).Inc() }
+
+// explainCollector tells at each scrape what is left and what waits.
+type explainCollector struct {
+	explainer              *Explainer
+	remaining, open, depth *prometheus.Desc
+}
+
+// NewExplainCollector returns the gauges of an explainer.
+func NewExplainCollector(e *Explainer) prometheus.Collector {
+	return &explainCollector{
+		explainer: e,
+		remaining: prometheus.NewDesc("candor_budget_remaining", "What the budget of the cluster still allows, by unit: calls, tokens, and cost in micros where it is bounded.", []string{"unit"}, nil),
+		open:      prometheus.NewDesc("candor_circuit_open", "1 while the model's server must not be asked, else 0.", []string{"backend"}, nil),
+		depth:     prometheus.NewDesc("candor_enrichment_queue_depth", "Findings in line for a model, by severity.", []string{"severity"}, nil),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *explainCollector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- c.remaining
+	ch <- c.open
+	ch <- c.depth
+}
+
+// Collect implements prometheus.Collector. Without a model there is nothing to tell, and only the leader knows.
+func (c *explainCollector) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	e := c.explainer
+	if !e.Callers.leads.Load() {
+		return
+	}
+	operating, err := operatingPolicy(ctx, e.Client)
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(c.remaining, err)
+		return
+	}
+	model, unusable := e.Models.For(operating)
+	if unusable != nil {
+		return
+	}
+	gauge := func(desc *prometheus.Desc, value float64, label string) {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, label)
+	}
+	open := 0.0
+	if until, _ := e.Pause.Until(model, e.Models.Key(model.Provider), e.Clock.Now()); !until.IsZero() {
+		open = 1
+	}
+	gauge(c.open, open, model.Backend.Name())
+	depth := e.Callers.turns.depth()
+	for _, severity := range []candorv1alpha1.Severity{candorv1alpha1.SeverityLow, candorv1alpha1.SeverityMedium, candorv1alpha1.SeverityHigh, candorv1alpha1.SeverityCritical} {
+		gauge(c.depth, float64(depth[int32(signals.RankOf(string(severity)))]), string(severity))
+	}
+	ledger, err := e.Ledger.Look(ctx)
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(c.remaining, err)
+		return
+	}
+	ceiling := budget.Cluster(operating)
+	left := budget.Status(ledger, candorv1alpha1.LedgerScopeCluster, ceiling, e.Clock.Now())
+	gauge(c.remaining, float64(left.CallsLeft), "calls")
+	gauge(c.remaining, float64(left.TokensLeft), "tokens")
 }

@@ -6,10 +6,13 @@ package candor
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -32,43 +35,72 @@ import (
 type Wake = <-chan event.GenericEvent
 
 // SetupFindings registers the finding controller. A Finding whose fingerprint has just become known is looked at once more: a
-// Suppression of it may have come while it was being written.
-func SetupFindings(mgr manager.Manager, options controller.Options, s *FindingSyncer, wake Wake) error {
-	b := builderFor(mgr, options, "finding", &candorv1alpha1.Finding{}, wake, fingerprintDiffers).
-		Watches(&candorv1alpha1.Suppression{}, handler.EnqueueRequestsFromMapFunc(mutedBy(s.Client)), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
-	return complete(mgr, b, s.Clock, s, candorv1alpha1.ConditionVerified)
+// Suppression of it may have come while it was being written. wakes bring Findings to look at now.
+func SetupFindings(mgr manager.Manager, options controller.Options, s *FindingSyncer, wakes ...Wake) error {
+	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	b := builderFor(mgr, options, "finding", &candorv1alpha1.Finding{}, wakes, fingerprintDiffers).
+		Watches(&candorv1alpha1.Suppression{}, handler.EnqueueRequestsFromMapFunc(mutedBy(s.Client)), spec).
+		Watches(&candorv1alpha1.SignalPolicy{}, handler.EnqueueRequestsFromMapFunc(findingsBeside(s.Client)), spec).
+		Watches(&candorv1alpha1.OperatingPolicy{}, handler.EnqueueRequestsFromMapFunc(everyFinding(s.Client)), spec).
+		Watches(&candorv1alpha1.Finding{}, handler.Funcs{
+			DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+				s.Explainer.Forget(e.Object.GetUID())
+			},
+		})
+	r := reconcilerFor(mgr, s.Clock, s, candorv1alpha1.ConditionVerified)
+	s.Explainer.Callers.Flush = func(ctx context.Context, request reconcile.Request) error {
+		_, err := r.Reconcile(ctx, request)
+		return err
+	}
+	return complete(b, r, candorv1alpha1.ConditionVerified)
 }
 
 // SetupSignalPolicies registers the signalpolicy controller. providerChanged brings policies whose providers came or went.
 func SetupSignalPolicies(mgr manager.Manager, options controller.Options, s *SignalPolicySyncer, providerChanged Wake) error {
-	b := builderFor(mgr, options, "signalpolicy", &candorv1alpha1.SignalPolicy{}, providerChanged).
-		Watches(&candorv1alpha1.Finding{}, later(countEvery, policiesBeside(s.Client)), builder.WithPredicates(countsDiffer))
-	return complete(mgr, b, s.Clock, s, candorv1alpha1.ConditionReady)
+	b := builderFor(mgr, options, "signalpolicy", &candorv1alpha1.SignalPolicy{}, []Wake{providerChanged}).
+		Watches(&candorv1alpha1.Finding{}, later(countEvery, policiesBeside(s.Client)), builder.WithPredicates(countsDiffer)).
+		Watches(&candorv1alpha1.OperatingPolicy{}, later(countEvery, everyPolicy(s.Client)), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&candorv1alpha1.Ledger{}, payers(s.Client))
+	return complete(b, reconcilerFor(mgr, s.Clock, s, candorv1alpha1.ConditionReady), candorv1alpha1.ConditionReady)
+}
+
+// SetupOperatingPolicies registers the operatingpolicy controller.
+func SetupOperatingPolicies(mgr manager.Manager, options controller.Options, s *OperatingPolicySyncer) error {
+	b := builderFor(mgr, options, "operatingpolicy", &candorv1alpha1.OperatingPolicy{}, nil).
+		Watches(&candorv1alpha1.Ledger{}, later(countEvery, func(context.Context, client.Object) []reconcile.Request {
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: candorv1alpha1.Singleton}}}
+		}))
+	return complete(b, reconcilerFor(mgr, s.Clock, s, candorv1alpha1.ConditionReady), candorv1alpha1.ConditionReady)
 }
 
 // SetupSuppressions registers the suppression controller.
 func SetupSuppressions(mgr manager.Manager, options controller.Options, s *SuppressionSyncer, wake Wake) error {
-	b := builderFor(mgr, options, "suppression", &candorv1alpha1.Suppression{}, wake).
+	b := builderFor(mgr, options, "suppression", &candorv1alpha1.Suppression{}, []Wake{wake}).
 		Watches(&candorv1alpha1.Finding{}, handler.EnqueueRequestsFromMapFunc(suppressionsOf(s.Client)), builder.WithPredicates(fingerprintDiffers))
-	return complete(mgr, b, s.Clock, s, candorv1alpha1.ConditionReady)
+	return complete(b, reconcilerFor(mgr, s.Clock, s, candorv1alpha1.ConditionReady), candorv1alpha1.ConditionReady)
 }
 
 // builderFor watches a kind for changes of its spec, and for what else is told to pass: a write of its status causes no other
 // write.
-func builderFor(mgr manager.Manager, options controller.Options, name string, object client.Object, wake Wake, also ...predicate.Predicate) *builder.Builder {
+func builderFor(mgr manager.Manager, options controller.Options, name string, object client.Object, wakes []Wake, also ...predicate.Predicate) *builder.Builder {
 	b := ctrl.NewControllerManagedBy(mgr).Named(name).WithOptions(options).
 		For(object, builder.WithPredicates(predicate.Or(append(also, predicate.GenerationChangedPredicate{})...)))
-	if wake != nil {
-		b = b.WatchesRawSource(source.Channel(wake, &handler.EnqueueRequestForObject{}))
+	for _, wake := range wakes {
+		if wake != nil {
+			b = b.WatchesRawSource(source.Channel(wake, &handler.EnqueueRequestForObject{}))
+		}
 	}
 	return b
 }
 
-func complete[T lifecycle.Object](mgr manager.Manager, b *builder.Builder, c clock.PassiveClock, s lifecycle.Syncer[T], condition string) error {
-	r := &lifecycle.Reconciler[T]{
+func reconcilerFor[T lifecycle.Object](mgr manager.Manager, c clock.PassiveClock, s lifecycle.Syncer[T], condition string) reconcile.Reconciler {
+	return reconcile.AsReconciler(mgr.GetClient(), &lifecycle.Reconciler[T]{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("candor"), Syncer: s, Condition: condition, Now: c.Now,
-	}
-	if err := b.Complete(reconcile.AsReconciler(mgr.GetClient(), r)); err != nil {
+	})
+}
+
+func complete(b *builder.Builder, r reconcile.Reconciler, condition string) error {
+	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("setting up the controller of %s: %w", condition, err)
 	}
 	return nil
@@ -98,6 +130,58 @@ func policiesBeside(c client.Client) handler.MapFunc {
 		var list candorv1alpha1.SignalPolicyList
 		return requests(ctx, c, &list, client.InNamespace(o.GetNamespace()))
 	}
+}
+
+// findingsBeside maps a policy to the Findings of its namespace.
+func findingsBeside(c client.Client) handler.MapFunc {
+	return func(ctx context.Context, o client.Object) []reconcile.Request {
+		var list candorv1alpha1.FindingList
+		return requests(ctx, c, &list, client.InNamespace(o.GetNamespace()))
+	}
+}
+
+func everyFinding(c client.Client) handler.MapFunc {
+	return func(ctx context.Context, _ client.Object) []reconcile.Request {
+		var list candorv1alpha1.FindingList
+		return requests(ctx, c, &list)
+	}
+}
+
+func everyPolicy(c client.Client) handler.MapFunc {
+	return func(ctx context.Context, _ client.Object) []reconcile.Request {
+		var list candorv1alpha1.SignalPolicyList
+		return requests(ctx, c, &list)
+	}
+}
+
+// payers maps a change of the Ledger to the policies of the namespaces that it concerns.
+func payers(c client.Client) handler.EventHandler {
+	return handler.Funcs{
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			before, after := e.ObjectOld.(*candorv1alpha1.Ledger), e.ObjectNew.(*candorv1alpha1.Ledger)
+			for _, namespace := range changedNamespaces(before, after) {
+				var list candorv1alpha1.SignalPolicyList
+				for _, request := range requests(ctx, c, &list, client.InNamespace(namespace)) {
+					q.AddAfter(request, countEvery)
+				}
+			}
+		},
+	}
+}
+
+func changedNamespaces(before, after *candorv1alpha1.Ledger) []string {
+	old := map[string]candorv1alpha1.LedgerScope{}
+	for _, scope := range before.Status.Scopes {
+		old[scope.Name] = scope
+	}
+	var changed []string
+	for _, scope := range after.Status.Scopes {
+		namespace, ok := strings.CutPrefix(scope.Name, candorv1alpha1.LedgerScopeNamespace(""))
+		if ok && !equality.Semantic.DeepEqual(old[scope.Name], scope) {
+			changed = append(changed, namespace)
+		}
+	}
+	return changed
 }
 
 func requests(ctx context.Context, c client.Client, list client.ObjectList, options ...client.ListOption) []reconcile.Request {

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/candor-dev/candor/internal/crdgate"
 	"github.com/candor-dev/candor/internal/lifecycle"
 	"github.com/candor-dev/candor/internal/signals"
+	"github.com/candor-dev/candor/internal/signals/budget"
 	"github.com/candor-dev/candor/internal/signals/policy"
 	"github.com/candor-dev/candor/internal/signals/validation"
 	"github.com/candor-dev/candor/internal/signals/verify"
@@ -33,6 +35,9 @@ const countEvery = 5 * time.Second
 type SignalPolicySyncer struct {
 	Client    client.Client
 	Providers *Providers
+	Models    *Models
+	Ledger    *LedgerStore
+	Recorder  events.EventRecorder
 	Clock     clock.PassiveClock
 }
 
@@ -43,47 +48,97 @@ func (s *SignalPolicySyncer) Settled(*candorv1alpha1.SignalPolicy) (time.Duratio
 
 // Sync implements lifecycle.Syncer.
 func (s *SignalPolicySyncer) Sync(ctx context.Context, p *candorv1alpha1.SignalPolicy) (lifecycle.Outcome, error) {
-	if err := s.count(ctx, p); err != nil {
+	held, err := s.count(ctx, p)
+	if err != nil {
 		return lifecycle.Outcome{}, err
 	}
-	s.showFieldsWithoutEffect(p)
+	spent, err := s.showBudget(ctx, p, held)
+	if err != nil {
+		return lifecycle.Outcome{}, err
+	}
+	showFieldsWithoutEffect(p, validation.FieldsWithoutEffect(p), s.Clock.Now())
+	outcome := s.judgeProviders(p)
+	outcome.PollAfter, outcome.Then = spent.again, spent.then
+	return outcome, nil
+}
+
+// judgeProviders writes whether the providers can be watched.
+func (s *SignalPolicySyncer) judgeProviders(p *candorv1alpha1.SignalPolicy) lifecycle.Outcome {
 	look := s.look(p)
 	last := meta.FindStatusCondition(p.Status.Conditions, candorv1alpha1.ConditionReady)
 	if look.undecided && last != nil && last.ObservedGeneration == p.Generation {
 		// A restart finds out within moments; until then what was true stays true, and costs no write.
-		return lifecycle.Outcome{Reason: last.Reason, Message: last.Message, Status: last.Status}, nil
+		return lifecycle.Outcome{Reason: last.Reason, Message: last.Message, Status: last.Status}
 	}
 	lifecycle.SetCondition(p, s.Clock.Now(), look.available)
-	return look.outcome, nil
+	return look.outcome
 }
 
-func (s *SignalPolicySyncer) count(ctx context.Context, p *candorv1alpha1.SignalPolicy) error {
+// count writes how many Findings there are, and returns how many an exhausted budget holds back.
+func (s *SignalPolicySyncer) count(ctx context.Context, p *candorv1alpha1.SignalPolicy) (held int, err error) {
 	var list candorv1alpha1.FindingList
-	err := s.Client.List(ctx, &list, client.InNamespace(p.Namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	err = s.Client.List(ctx, &list, client.InNamespace(p.Namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if err != nil {
-		return fmt.Errorf("listing the Findings of %s: %w", p.Namespace, err)
+		return 0, fmt.Errorf("listing the Findings of %s: %w", p.Namespace, err)
 	}
 	p.Status.Findings, p.Status.Open = 0, 0
+	enabled, sharing := policy.Explains(p)
+	waiting := map[string]struct{}{}
 	for i := range list.Items {
 		f := &list.Items[i]
 		if !slices.Contains(p.Spec.Providers, f.Spec.Source.Provider) || signals.RankOf(string(f.Spec.Severity)) < policy.Threshold(p) {
 			continue
 		}
 		p.Status.Findings++
-		if verify.Open(f.Status.VerificationOutcome) && f.Status.Explained != candorv1alpha1.ExplainedMuted {
-			p.Status.Open++
+		if !verify.Open(f.Status.VerificationOutcome) || f.Status.Explained == candorv1alpha1.ExplainedMuted {
+			continue
+		}
+		p.Status.Open++
+		if f.Status.Explained == candorv1alpha1.ExplainedBudget {
+			held++
+		}
+		if enabled && f.Status.Request != nil && f.Status.Explained != candorv1alpha1.ExplainedFailed && signals.NeedsEnrichment(f) {
+			waiting[shareKey(f, f.Status.Request.Key, sharing)] = struct{}{}
 		}
 	}
-	return nil
+	p.Status.Waiting = int32(len(waiting))
+	return held, nil
 }
 
-func (s *SignalPolicySyncer) showFieldsWithoutEffect(p *candorv1alpha1.SignalPolicy) {
-	names := validation.FieldsWithoutEffect(p)
+// showBudget writes what the namespace spent and what is left, as soon as there is a model to spend it on.
+func (s *SignalPolicySyncer) showBudget(ctx context.Context, p *candorv1alpha1.SignalPolicy, held int) (explanation, error) {
+	operating, err := operatingPolicy(ctx, s.Client)
+	if err != nil {
+		return explanation{}, err
+	}
+	if _, unusable := s.Models.For(operating); unusable != nil && unusable.Reason == "" {
+		p.Status.Budget = nil
+		lifecycle.RemoveCondition(p, candorv1alpha1.ConditionBudgetExhausted)
+		return explanation{}, nil
+	}
+	ledger, err := s.Ledger.Look(ctx)
+	if err != nil {
+		return explanation{}, err
+	}
+	now, ceiling := s.Clock.Now(), budget.Namespace(operating, p)
+	p.Status.Budget = budget.Status(ledger, candorv1alpha1.LedgerScopeNamespace(p.Namespace), ceiling, now)
+	does := explanation{}
+	if next := p.Status.Budget.NextFree; next != nil {
+		does.again = untilAfter(next.Time, now)
+	}
+	if showExhausted(p, p.Status.Budget, held, "This namespace may spend "+ceiling.String(), now) {
+		does.then = func() { announceCondition(s.Recorder, p, candorv1alpha1.ConditionBudgetExhausted) }
+	}
+	return does, nil
+}
+
+// showFieldsWithoutEffect writes which fields of a spec this version does not act on.
+func showFieldsWithoutEffect(o lifecycle.Object, names []string, now time.Time) {
 	if len(names) == 0 {
-		lifecycle.RemoveCondition(p, candorv1alpha1.ConditionFieldsWithoutEffect)
+		lifecycle.RemoveCondition(o, candorv1alpha1.ConditionFieldsWithoutEffect)
 		return
 	}
-	lifecycle.SetCondition(p, s.Clock.Now(), metav1.Condition{
+	lifecycle.SetCondition(o, now, metav1.Condition{
 		Type: candorv1alpha1.ConditionFieldsWithoutEffect, Status: metav1.ConditionTrue, Reason: candorv1alpha1.ReasonNoEffect,
 		Message: fmt.Sprintf("Accepted for compatibility, without effect in this version: %s.", strings.Join(names, ", ")),
 	})

@@ -15,6 +15,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -81,13 +82,18 @@ func (w *world) fence() *world {
 	return &fence
 }
 
+// unexplained keeps the Findings of a policy from models.
+func unexplained(p *candorv1alpha1.SignalPolicy) {
+	p.Spec.Enrichment = &candorv1alpha1.EnrichmentPolicy{Enabled: ptr.To(false)}
+}
+
 // moveFence changes what the report of the fence says and waits until both its halves follow.
 func (w *world) moveFence(ctx context.Context) {
 	GinkgoHelper()
 	fence := w.fence()
 	if w.fences == 0 {
 		Expect(cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fence.namespace}})).To(Succeed())
-		fence.apply(ctx, builder.StatefulSet(fence.namespace, "fence"), builder.Policy(fence.namespace, "default", []string{"trivy"}))
+		fence.apply(ctx, builder.StatefulSet(fence.namespace, "fence"), builder.Policy(fence.namespace, "default", []string{"trivy"}, unexplained))
 	}
 	w.fences++
 	id := fmt.Sprintf("CVE-2025-%05d", w.fences)

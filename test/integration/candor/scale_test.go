@@ -36,6 +36,12 @@ const (
 // each does something for every workload of the crowd.
 func each(do func(i int) error) {
 	GinkgoHelper()
+	together(crowd, do)
+}
+
+// together does something for each number below n, several at once.
+func together(n int, do func(i int) error) {
+	GinkgoHelper()
 	var (
 		work  = make(chan int)
 		group sync.WaitGroup
@@ -53,7 +59,7 @@ func each(do func(i int) error) {
 			}
 		})
 	}
-	for i := range crowd {
+	for i := range n {
 		work <- i
 	}
 	close(work)

@@ -86,6 +86,9 @@ func (w *world) clear(ctx context.Context) {
 	for _, o := range []client.Object{&candorv1alpha1.Finding{}, &candorv1alpha1.SignalPolicy{}, &candorv1alpha1.Suppression{}, &appsv1.ReplicaSet{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}} {
 		Expect(cluster.Client.DeleteAllOf(ctx, o, in)).To(Succeed())
 	}
+	for _, o := range []client.Object{&candorv1alpha1.OperatingPolicy{}, &candorv1alpha1.Ledger{}} {
+		Expect(cluster.Client.DeleteAllOf(ctx, o)).To(Succeed())
+	}
 	for _, kind := range []string{"VulnerabilityReport", "ConfigAuditReport", "RbacAssessmentReport"} {
 		o := &unstructured.Unstructured{}
 		o.SetGroupVersionKind(schema.GroupVersionKind{Group: "aquasecurity.github.io", Version: "v1alpha1", Kind: kind})
@@ -110,7 +113,7 @@ func (w *world) start(ctx context.Context) {
 	w.wakeFindings, w.wakeSuppressions = make(chan event.GenericEvent), make(chan event.GenericEvent)
 	running, cancel := context.WithCancel(context.Background())
 	mgr, err := app.New(running, config, w.options, app.Parts{
-		Clock: w.clock, Registry: w.registry, Several: true,
+		Clock: w.clock, Registry: w.registry, Several: true, GatherCalls: 100 * time.Millisecond,
 		WakeReports: w.wakeReports, WakeFindings: w.wakeFindings, WakeSuppressions: w.wakeSuppressions,
 	})
 	Expect(err).NotTo(HaveOccurred())
