@@ -107,7 +107,7 @@ bench: ## Run the cost and scale benchmarks
 	@$(control_plane); go run ./test/bench
 
 .PHONY: e2e
-e2e: build ## Install Candor on the cluster of $$KUBECONFIG and test it; test/e2e says how
+e2e: build ## Install Candor on the cluster of $KUBECONFIG and test it; test/e2e says how
 	$(e2e) -ginkgo.label-filter='!trivy'
 
 .PHONY: e2e-trivy
@@ -166,7 +166,7 @@ bundle-build: ## Build the image of BUNDLE
 	$(CONTAINER_TOOL) build --file $(BUNDLE:/=).Dockerfile --tag $(BUNDLE_IMG) $(dir $(BUNDLE:/=))
 
 .PHONY: scorecard
-scorecard: $(OPERATOR_SDK) ## Run the scorecard over BUNDLE in pods on the cluster of $$KUBECONFIG
+scorecard: $(OPERATOR_SDK) ## Run the scorecard over BUNDLE in pods on the cluster of $KUBECONFIG
 	$(OPERATOR_SDK) scorecard $(BUNDLE) --namespace $(SCORECARD_NAMESPACE) --pod-security restricted --wait-time 3m $(SCORECARD_FLAGS)
 
 .PHONY: docker-build-scorecard

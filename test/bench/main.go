@@ -87,6 +87,7 @@ func run(ctx context.Context, s size) error {
 		{"settle: start Candor on all reports", b.settle},
 		{"restart (G3): start Candor on what is settled", b.restart},
 		{"ttl wave (G4): delete every report and add it again", b.wave},
+		{"steady (G13): change 50 reports a second", b.steady},
 	} {
 		start, cpu := time.Now(), processors()
 		before, err := b.writes(ctx)

@@ -67,5 +67,7 @@ func (b *bench) summary() {
 	fmt.Printf("\nbare create %.0f/s, bare status update %.0f/s\n", n/b.created.Seconds(), n/b.updated.Seconds())
 	fmt.Printf("G1: settled in %.1f s = %.2f x the bare creates and status updates (%.1f s); %.0f reports/s\n", b.settled.Seconds(),
 		b.settled.Seconds()/bare.Seconds(), bare.Seconds(), n/b.settled.Seconds())
+	fmt.Printf("G13: %d changes at %d a second reached the status in %.2f s (p50), %.2f s (p99)\n", len(b.lags), steadyRate,
+		percentile(b.lags, 50).Seconds(), percentile(b.lags, 99).Seconds())
 	fmt.Printf("G2: peak memory %d MiB\n", b.peak)
 }

@@ -38,7 +38,9 @@ type bench struct {
 	created time.Duration
 	updated time.Duration
 	settled time.Duration
-	peak    int
+	// lags are the times from the change of a report to the status that says so.
+	lags []time.Duration
+	peak int
 }
 
 // each calls do for every number below n, with as many calls in flight as the size says.
@@ -186,8 +188,5 @@ func (b *bench) wave(ctx context.Context) error {
 	if err := b.each(b.size.reports, func(i int) error { return b.cluster.Client.Create(ctx, b.report(i)) }); err != nil {
 		return fmt.Errorf("creating a report again: %w", err)
 	}
-	if err := b.manager.await(ctx, "candor_reports_ingested_total{", before+float64(b.size.reports)); err != nil {
-		return err
-	}
-	return b.manager.stop()
+	return b.manager.await(ctx, "candor_reports_ingested_total{", before+float64(b.size.reports))
 }

@@ -70,10 +70,10 @@ func (e *Explainer) ask(ctx context.Context, q question) *result {
 		return r
 	}
 	r.unasked = false
-	start := e.Clock.Now()
+	start, asked := e.Clock.Now(), identify(prepared.model, e.Models.Key(prepared.model.Provider))
 	reply, failure := e.send(ctx, prepared)
 	took := e.Clock.Since(start)
-	e.Pause.Heard(failure, e.Clock.Now())
+	e.Pause.Heard(asked, failure, e.Clock.Now())
 	used := &reply.Usage
 	if failure == nil {
 		r.model = signals.Clean(reply.Model, 128)
@@ -107,6 +107,9 @@ func (e *Explainer) reserve(ctx context.Context, q question) (*ready, budget.Rec
 	var receipt budget.Receipt
 	cost := budget.Estimate(len(p.body), p.model.Settings.MaxOutputTokens, p.model.Prices)
 	err = e.Ledger.Change(ctx, func(ledger *candorv1alpha1.LedgerStatus) error {
+		if until, _ := e.Pause.Until(p.model, e.Models.Key(p.model.Provider), e.Clock.Now()); !until.IsZero() {
+			return fmt.Errorf("%w: the server asked to wait meanwhile", errUnasked)
+		}
 		var denial *budget.Denial
 		receipt, denial = budget.Reserve(ledger, q.name.Namespace, budget.Cluster(p.operating), budget.Namespace(p.operating, p.payer), cost, e.Clock.Now())
 		if denial != nil {
@@ -139,7 +142,7 @@ func (e *Explainer) prepare(ctx context.Context, q question) (*ready, error) {
 	if payer == nil {
 		return nil, errUnasked
 	}
-	if enabled, sharing := policy.Explains(payer); !enabled || sharing != q.sharing || f.UID != q.uid || !current(f, q.fingerprint) {
+	if enabled, sharing := policy.Explains(payer); !enabled || sharing != q.sharing || f.UID != q.uid || !current(f, q.fingerprint) || !present(f) {
 		return nil, errUnasked
 	}
 	body, err := Compose(f, model, q.sharing)
@@ -229,7 +232,7 @@ func (r *result) record(f *candorv1alpha1.Finding, now time.Time) {
 		e = &candorv1alpha1.Enrichment{}
 		f.Status.Enrichment = e
 	}
-	if a := e.Attempt; a != nil && a.Key == r.key {
+	if a := e.Attempt; a != nil && a.Key == r.key && a.Running {
 		a.Running = false
 		switch {
 		case r.unasked:

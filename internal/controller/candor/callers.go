@@ -155,6 +155,9 @@ func (c *Callers) busy(uid types.UID) bool {
 	return c.results[uid] == nil && c.turns.used(uid)
 }
 
+// calling reports whether a call for a Finding runs here, or what it came to is not stored yet.
+func (c *Callers) calling(uid types.UID) bool { return c.turns.used(uid) }
+
 // close lets nothing begin from now on. What began before is waited for.
 func (c *Callers) close() {
 	c.mu.Lock()

@@ -48,6 +48,7 @@ func (e *Explainer) Explain(ctx context.Context, f *candorv1alpha1.Finding, mute
 	if s.idle() && finished == nil {
 		return explanation{}, nil
 	}
+	withdraw(f, s.sharing)
 	d, err := e.decide(ctx, s)
 	if err != nil {
 		return explanation{}, err
@@ -108,6 +109,17 @@ func takeOver(f *candorv1alpha1.Finding, s *situation, now time.Time) {
 	f.Status.Enrichment = &candorv1alpha1.Enrichment{
 		Model: from.Status.Enrichment.Model, PromptVersion: from.Status.Enrichment.PromptVersion, Key: s.facts.Key, Sharing: s.sharing,
 		At: metav1.NewTime(now), Shared: true, SharedFrom: name,
+	}
+}
+
+// withdraw keeps an answer from others where the policy shares less now than when the answer came.
+func withdraw(f *candorv1alpha1.Finding, sharing candorv1alpha1.Sharing) {
+	e := f.Status.Enrichment
+	if e == nil || e.Sharing == "" {
+		return
+	}
+	if sharing == candorv1alpha1.SharingNone || sharing == candorv1alpha1.SharingNamespace && e.Sharing == candorv1alpha1.SharingCluster {
+		e.Sharing = sharing
 	}
 }
 
@@ -195,7 +207,7 @@ func (e *Explainer) afterwards(f *candorv1alpha1.Finding, d gate.Decision, finis
 		switch {
 		case begin != nil:
 			begin()
-		case d.Action != gate.Call && d.Message != asking:
+		case d.Action != gate.Call && (finished != nil || !e.Callers.calling(uid)):
 			e.Callers.leave(uid)
 		}
 		if d.Action == gate.Share {

@@ -277,3 +277,8 @@ func keyOf(body []byte) string {
 func current(f *candorv1alpha1.Finding, fingerprint string) bool {
 	return signals.Fingerprint(signals.Of(f)) == fingerprint
 }
+
+// present reports that the last look at the source saw what a Finding says.
+func present(f *candorv1alpha1.Finding) bool {
+	return f.Spec.Observed == "" || f.Spec.Observed == candorv1alpha1.ObservedPresent
+}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 	"github.com/candor-dev/candor/internal/lifecycle"
@@ -27,6 +28,9 @@ import (
 // +kubebuilder:rbac:groups=candor.dev,resources=findings/status,verbs=update
 // +kubebuilder:rbac:groups=candor.dev,resources=suppressions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// undecidedWait is how long a pass waits that could not decide whether a model is asked.
+const undecidedWait = 15 * time.Second
 
 // shownReason bounds the bytes of a Suppression's reason that a Finding shows, which stays under 16 KiB whatever people write.
 const shownReason = 256
@@ -62,10 +66,7 @@ func (s *FindingSyncer) Sync(ctx context.Context, f *candorv1alpha1.Finding) (li
 		return s.remove(ctx, f)
 	}
 	muteChanged := s.show(f, mute)
-	explanation, err := s.Explainer.Explain(ctx, f, mute.By != nil)
-	if err != nil {
-		return lifecycle.Outcome{}, err
-	}
+	explanation := s.explain(ctx, f, mute.By != nil)
 	if !equality.Semantic.DeepEqual(before, &f.Status) {
 		f.Status.LastSeen = metav1.NewTime(now)
 	}
@@ -126,6 +127,17 @@ func (s *FindingSyncer) show(f *candorv1alpha1.Finding, mute suppression.Mute) b
 		return false
 	}
 	return lifecycle.SetCondition(f, s.Clock.Now(), condition)
+}
+
+// explain does what there is to do about an explanation. Whatever keeps it from being decided on is no reason to keep the rest
+// from being told.
+func (s *FindingSyncer) explain(ctx context.Context, f *candorv1alpha1.Finding, muted bool) explanation {
+	does, err := s.Explainer.Explain(ctx, f, muted)
+	if err != nil {
+		logf.FromContext(ctx).Error(err, "Cannot decide on an explanation; trying again", "after", undecidedWait)
+		return explanation{again: undecidedWait}
+	}
+	return does
 }
 
 // retained returns how long an ended Finding is kept yet, and whether it is to be deleted then.

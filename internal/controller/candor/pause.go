@@ -51,12 +51,17 @@ func (p *Pause) Last() *llm.Error {
 	return p.last
 }
 
-// Heard takes in how a call ended; nil is a success, and so is an error that concerns one call alone: the server answers.
-func (p *Pause) Heard(err *llm.Error, now time.Time) {
+// Heard takes in how a call of a model, as identify tells it, ended; nil is a success, and so is an error that concerns one
+// call alone: the server answers. What came of a former model or key says nothing, and a call that was begun before the pause
+// does not end it.
+func (p *Pause) Heard(of [sha256.Size]byte, err *llm.Error, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if of != p.of {
+		return
+	}
 	if err == nil || !err.OfBackend() {
-		if err == nil || err.Class != llm.Timeout {
+		if !now.Before(p.until) && (err == nil || err.Class != llm.Timeout) {
 			p.until, p.failures, p.last = time.Time{}, 0, nil
 		}
 		return
