@@ -63,6 +63,7 @@ func (e *Explainer) ask(ctx context.Context, q question) *result {
 	r := &result{question: q, unasked: true}
 	log := logf.Log.WithName("explain").WithValues("finding", q.name.String(), "request", q.key)
 	prepared, receipt, err := e.reserve(ctx, q)
+	e.Callers.reserved(q.uid)
 	if err != nil {
 		if !errors.Is(err, errUnasked) {
 			log.Error(err, "Nothing is asked")

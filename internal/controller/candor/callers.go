@@ -80,6 +80,9 @@ func (c *Callers) Start(ctx context.Context) error {
 		case <-c.poke:
 		case <-lost.C:
 		}
+		if !c.turns.wanted() {
+			continue
+		}
 		if c.turns.idle() {
 			select {
 			case <-ctx.Done():
@@ -131,6 +134,12 @@ func (c *Callers) begin(uid types.UID, name types.NamespacedName, call func(cont
 		c.mu.Unlock()
 		c.wake(name)
 	})
+}
+
+// reserved lets milder Findings have their turn beside one that the budget has been asked for.
+func (c *Callers) reserved(uid types.UID) {
+	c.turns.reserved(uid)
+	c.nudge()
 }
 
 // result returns what the call of a Finding came to, until it is stored.

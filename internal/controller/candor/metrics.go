@@ -138,7 +138,7 @@ type explainMetrics struct {
 }
 
 func newExplainMetrics(counter func(name, help string, labels ...string) *prometheus.CounterVec) *explainMetrics {
-	return &explainMetrics{
+	m := &explainMetrics{
 		skipped: counter("candor_enrichment_skipped_total", "Decisions not to ask a model about a Finding, by the reason that its condition Enriched tells.", "reason"),
 		calls:   counter("candor_llm_calls_total", "Calls of models, by how they ended: ok, or why there was no answer.", "backend", "model", "outcome"),
 		tokens:  counter("candor_llm_tokens_total", "Tokens that models reported, input and output.", "direction"),
@@ -152,6 +152,10 @@ func newExplainMetrics(counter func(name, help string, labels ...string) *promet
 			Name: "candor_llm_latency_seconds", Help: "How long calls of models took.", Buckets: []float64{.25, .5, 1, 2, 4, 8, 15, 30, 60, 120, 240},
 		}),
 	}
+	for _, direction := range []string{"input", "output"} {
+		m.tokens.WithLabelValues(direction) // a counter that begins with its first count hides that count
+	}
+	return m
 }
 
 func (m *explainMetrics) collectors() []prometheus.Collector {
@@ -185,7 +189,7 @@ type explainCollector struct {
 func NewExplainCollector(e *Explainer) prometheus.Collector {
 	return &explainCollector{
 		explainer: e,
-		remaining: prometheus.NewDesc("candor_budget_remaining", "What the budget of the cluster still allows, by unit: calls, tokens, and cost in micros where it is bounded.", []string{"unit"}, nil),
+		remaining: prometheus.NewDesc("candor_budget_remaining", "What the budget of the cluster still allows, by unit: calls and tokens.", []string{"unit"}, nil),
 		open:      prometheus.NewDesc("candor_circuit_open", "1 while the model's server must not be asked, else 0.", []string{"backend"}, nil),
 		depth:     prometheus.NewDesc("candor_enrichment_queue_depth", "Findings in line for a model, by severity.", []string{"severity"}, nil),
 	}

@@ -51,9 +51,9 @@ func (s *OperatingPolicySyncer) Sync(ctx context.Context, p *candorv1alpha1.Oper
 	}
 	ceiling := budget.Cluster(p)
 	p.Status.Budget = budget.Status(ledger, candorv1alpha1.LedgerScopeCluster, ceiling, now)
-	exhausted := showExhausted(p, p.Status.Budget, 0, "The cluster may spend "+ceiling.String(), now)
-	showFieldsWithoutEffect(p, validation.OperatingFieldsWithoutEffect(p), now)
 	model, unusable := s.Models.For(p)
+	exhausted := showExhausted(p, p.Status.Budget, tooLittle(p.Status.Budget, model), "The cluster may spend "+ceiling.String(), now)
+	showFieldsWithoutEffect(p, validation.OperatingFieldsWithoutEffect(p), now)
 	paused := s.showPause(p, model, now)
 	outcome := conclusion(p, model, unusable)
 	outcome.PollAfter = keyPoll
@@ -106,14 +106,19 @@ func (s *OperatingPolicySyncer) showPause(p *candorv1alpha1.OperatingPolicy, mod
 	})
 }
 
-// showExhausted writes whether a budget holds calls back, and reports whether it does since now. held is how many Findings wait
+// tooLittle reports whether what is left of the tokens does not suffice for the shortest question.
+func tooLittle(b *candorv1alpha1.BudgetStatus, model *Model) bool {
+	return model != nil && b.TokensLeft <= int64(model.Settings.MaxOutputTokens)
+}
+
+// showExhausted writes whether a budget holds calls back, and reports whether it does since now. held says that Findings wait
 // for it.
-func showExhausted(o lifecycle.Object, b *candorv1alpha1.BudgetStatus, held int, budget string, now time.Time) bool {
+func showExhausted(o lifecycle.Object, b *candorv1alpha1.BudgetStatus, held bool, budget string, now time.Time) bool {
 	c := metav1.Condition{
 		Type: candorv1alpha1.ConditionBudgetExhausted, Status: metav1.ConditionFalse, Reason: candorv1alpha1.ReasonWithinBudget,
 		Message: budget + ".",
 	}
-	if held > 0 || b.CallsLeft == 0 || b.TokensLeft == 0 {
+	if held || b.CallsLeft == 0 || b.TokensLeft == 0 {
 		c.Status, c.Reason = metav1.ConditionTrue, candorv1alpha1.ReasonLimitReached
 		c.Message = budget + ", and has. Findings are explained as the window frees, worst severity first."
 	}

@@ -48,11 +48,11 @@ func (s *SignalPolicySyncer) Settled(*candorv1alpha1.SignalPolicy) (time.Duratio
 
 // Sync implements lifecycle.Syncer.
 func (s *SignalPolicySyncer) Sync(ctx context.Context, p *candorv1alpha1.SignalPolicy) (lifecycle.Outcome, error) {
-	held, err := s.count(ctx, p)
+	waits, err := s.count(ctx, p)
 	if err != nil {
 		return lifecycle.Outcome{}, err
 	}
-	spent, err := s.showBudget(ctx, p, held)
+	spent, err := s.showBudget(ctx, p, waits)
 	if err != nil {
 		return lifecycle.Outcome{}, err
 	}
@@ -74,12 +74,19 @@ func (s *SignalPolicySyncer) judgeProviders(p *candorv1alpha1.SignalPolicy) life
 	return look.outcome
 }
 
-// count writes how many Findings there are, and returns how many an exhausted budget holds back.
-func (s *SignalPolicySyncer) count(ctx context.Context, p *candorv1alpha1.SignalPolicy) (held int, err error) {
+// held is what an exhausted budget holds back.
+type held struct {
+	findings int
+	// bytes is the size of the largest request among them.
+	bytes int
+}
+
+// count writes how many Findings there are, and returns those that an exhausted budget holds back.
+func (s *SignalPolicySyncer) count(ctx context.Context, p *candorv1alpha1.SignalPolicy) (waits held, err error) {
 	var list candorv1alpha1.FindingList
 	err = s.Client.List(ctx, &list, client.InNamespace(p.Namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if err != nil {
-		return 0, fmt.Errorf("listing the Findings of %s: %w", p.Namespace, err)
+		return held{}, fmt.Errorf("listing the Findings of %s: %w", p.Namespace, err)
 	}
 	p.Status.Findings, p.Status.Open = 0, 0
 	enabled, sharing := policy.Explains(p)
@@ -95,23 +102,27 @@ func (s *SignalPolicySyncer) count(ctx context.Context, p *candorv1alpha1.Signal
 		}
 		p.Status.Open++
 		if f.Status.Explained == candorv1alpha1.ExplainedBudget {
-			held++
+			waits.findings++
+			if f.Status.Request != nil {
+				waits.bytes = max(waits.bytes, int(f.Status.Request.Bytes))
+			}
 		}
 		if enabled && f.Status.Request != nil && f.Status.Explained != candorv1alpha1.ExplainedFailed && signals.NeedsEnrichment(f) {
 			waiting[shareKey(f, f.Status.Request.Key, sharing)] = struct{}{}
 		}
 	}
 	p.Status.Waiting = int32(len(waiting))
-	return held, nil
+	return waits, nil
 }
 
 // showBudget writes what the namespace spent and what is left, as soon as there is a model to spend it on.
-func (s *SignalPolicySyncer) showBudget(ctx context.Context, p *candorv1alpha1.SignalPolicy, held int) (explanation, error) {
+func (s *SignalPolicySyncer) showBudget(ctx context.Context, p *candorv1alpha1.SignalPolicy, waits held) (explanation, error) {
 	operating, err := operatingPolicy(ctx, s.Client)
 	if err != nil {
 		return explanation{}, err
 	}
-	if _, unusable := s.Models.For(operating); unusable != nil && unusable.Reason == "" {
+	model, unusable := s.Models.For(operating)
+	if unusable != nil && unusable.Reason == "" {
 		p.Status.Budget = nil
 		lifecycle.RemoveCondition(p, candorv1alpha1.ConditionBudgetExhausted)
 		return explanation{}, nil
@@ -126,7 +137,14 @@ func (s *SignalPolicySyncer) showBudget(ctx context.Context, p *candorv1alpha1.S
 	if next := p.Status.Budget.NextFree; next != nil {
 		does.again = untilAfter(next.Time, now)
 	}
-	if showExhausted(p, p.Status.Budget, held, "This namespace may spend "+ceiling.String(), now) {
+	said := "This namespace may spend " + ceiling.String()
+	if model != nil && waits.findings > 0 {
+		whole, cost := budget.Cluster(operating), budget.Estimate(waits.bytes, model.Settings.MaxOutputTokens, model.Prices)
+		if denial := budget.Check(ledger, p.Namespace, whole, ceiling, cost, now); denial != nil && denial.Scope == candorv1alpha1.LedgerScopeCluster {
+			said = "The cluster may spend " + whole.String()
+		}
+	}
+	if showExhausted(p, p.Status.Budget, waits.findings > 0, said, now) {
 		does.then = func() { announceCondition(s.Recorder, p, candorv1alpha1.ConditionBudgetExhausted) }
 	}
 	return does, nil

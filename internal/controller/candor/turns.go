@@ -26,6 +26,8 @@ type contender struct {
 	order int64
 	// granted is when it got its turn.
 	granted time.Time
+	// reserved is true once the budget has been asked for its call.
+	reserved bool
 }
 
 // turns decides who is next: the worst severity first, a few at a time, and of those that may share an answer one.
@@ -92,7 +94,8 @@ func (t *turns) leave(uid types.UID) []*contender {
 	return followers
 }
 
-// next gives out the turns that are free and returns who has them now.
+// next gives out the turns that are free and returns who has them now. A milder one waits until the budget has been asked for
+// every worse one, so that it never takes the last call of a budget from it.
 func (t *turns) next(now time.Time) []*contender {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,7 +105,7 @@ func (t *turns) next(now time.Time) []*contender {
 		}
 	}
 	var granted, behind []*contender
-	for len(t.holders) < t.limit && t.waiting.Len() > 0 {
+	for len(t.holders) < t.limit && t.waiting.Len() > 0 && t.waiting[0].rank >= t.unreserved() {
 		c := heap.Pop(&t.waiting).(*contender)
 		if _, held := t.shares[c.share]; held {
 			behind = append(behind, c)
@@ -117,6 +120,26 @@ func (t *turns) next(now time.Time) []*contender {
 		heap.Push(&t.waiting, c)
 	}
 	return granted
+}
+
+// unreserved is the worst rank of those whose call the budget has not been asked for yet; zero when there is none.
+func (t *turns) unreserved() int32 {
+	worst := int32(0)
+	for _, holder := range t.holders {
+		if !holder.reserved {
+			worst = max(worst, holder.rank)
+		}
+	}
+	return worst
+}
+
+// reserved says that the budget has been asked for a holder's call.
+func (t *turns) reserved(uid types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if holder, ok := t.holders[uid]; ok {
+		holder.reserved = true
+	}
 }
 
 // use says that a holder's call runs, so that its turn lasts until it leaves. It reports false when it is nobody's turn.
@@ -143,6 +166,13 @@ func (t *turns) idle() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.holders) == 0
+}
+
+// wanted reports that somebody is in line.
+func (t *turns) wanted() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.waiting) > 0
 }
 
 // depth counts those in line by rank.

@@ -49,11 +49,24 @@ func TestOfEqualQuestionsOneIsAskedAndTheOthersAreTold(t *testing.T) {
 	for _, uid := range []string{"a", "b", "c"} {
 		inLine(line, uid, 3, "same")
 	}
-	inLine(line, "d", 1, "other")
+	inLine(line, "d", 3, "other")
 	g.Expect(names(line.next(noon))).To(Equal([]string{"a", "d"}))
 	g.Expect(inLine(line, "a", 3, "same")).To(BeTrue())
 	g.Expect(inLine(line, "b", 3, "same")).To(BeFalse())
 	g.Expect(names(line.leave("a"))).To(ConsistOf("b", "c"))
+}
+
+func TestAMilderOneWaitsUntilTheBudgetWasAskedForTheWorse(t *testing.T) {
+	g, line := NewWithT(t), newTurns()
+	line.setLimit(4)
+	inLine(line, "a", 4, "a")
+	inLine(line, "b", 3, "b")
+	inLine(line, "c", 4, "c")
+	g.Expect(names(line.next(noon))).To(Equal([]string{"a", "c"}))
+	line.reserved("a")
+	g.Expect(line.next(noon)).To(BeEmpty())
+	line.leave("c")
+	g.Expect(names(line.next(noon))).To(Equal([]string{"b"}))
 }
 
 func TestATurnThatNobodyUsesIsLost(t *testing.T) {
