@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,7 +64,12 @@ func (o *ModelOptions) readKeys(lookup func(string) (string, bool)) {
 
 func (o *ModelOptions) validate() error {
 	_, err := o.environment()
-	_, guardErr := o.guard()
+	guard, guardErr := o.guard()
+	if guardErr == nil && o.Provider != "" {
+		if addressErr := checkAddress(guard, o.BaseURL); addressErr != nil {
+			guardErr = fmt.Errorf("--llm-base-url: %w", addressErr)
+		}
+	}
 	return errors.Join(err, guardErr)
 }
 
@@ -123,6 +129,9 @@ func (o *ModelOptions) models() (*candorcontroller.Models, error) {
 		Environment: environment,
 		Key:         o.key,
 		New: func(provider candorv1alpha1.ModelProvider, baseURL string) (llm.Backend, error) {
+			if err := checkAddress(guard, baseURL); err != nil {
+				return nil, err
+			}
 			options := llm.Options{BaseURL: baseURL, HTTP: client, Key: func() string { return o.key(provider) }}
 			if provider == candorv1alpha1.ModelAnthropic {
 				return anthropic.New(options), nil
@@ -130,6 +139,19 @@ func (o *ModelOptions) models() (*candorcontroller.Models, error) {
 			return openai.New(options), nil
 		},
 	}, nil
+}
+
+// checkAddress tells of an address that can never be dialled before anything is asked. What a name resolves to is judged at each
+// dial.
+func checkAddress(guard *netguard.Guard, baseURL string) error {
+	if baseURL == "" {
+		return nil
+	}
+	address, err := url.Parse(baseURL)
+	if err != nil {
+		return errors.New("the address is none") // the error of Parse repeats it, and a password in it
+	}
+	return guard.CheckURL(address)
 }
 
 // key returns the present key of a provider: that of the file, else that of the environment.

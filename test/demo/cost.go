@@ -54,7 +54,7 @@ func (d *demo) step(ctx context.Context, title string, act func(context.Context)
 	if err != nil {
 		return result{}, err
 	}
-	writes, asked := d.writes(), len(d.questions)
+	writes, asked := d.writes(), d.asked()
 	if err := act(ctx); err != nil {
 		return result{}, fmt.Errorf("%s: %w", title, err)
 	}
@@ -68,7 +68,7 @@ func (d *demo) step(ctx context.Context, title string, act func(context.Context)
 	}
 	r := result{
 		title: title, reports: len(reports), findings: len(after.findings), changes: changes(before.findings, after.findings),
-		writes: d.writes().Since(writes), asked: len(d.questions) - asked,
+		writes: d.writes().Since(writes), asked: d.asked() - asked,
 	}
 	d.screen.end(r)
 	return r, nil
@@ -109,9 +109,29 @@ func change(before, after *candorv1alpha1.Finding) string {
 	add(before.Status.SeverityRank != after.Status.SeverityRank, "now "+string(after.Spec.Severity))
 	add(!isMuted(before) && isMuted(after), "muted")
 	add(isMuted(before) && !isMuted(after), "unmuted")
+	if word := explanation(before, after); word != "" {
+		words = append(words, word)
+	}
 	add(len(words) == 0 && before.Status.Fingerprint != after.Status.Fingerprint, "changed")
 	add(len(words) == 0 && before.Generation != after.Generation, "in a new image")
 	return strings.Join(words, ", ")
+}
+
+// explanation is what became of the explanation of a Finding.
+func explanation(before, after *candorv1alpha1.Finding) string {
+	was, is := before.Status.Explained, after.Status.Explained
+	switch {
+	case was != is && is == candorv1alpha1.ExplainedTrue && after.Status.Enrichment.Shared:
+		return "explained by an equal answer"
+	case was != is && is == candorv1alpha1.ExplainedTrue:
+		return "explained by a call"
+	case was != is && is == candorv1alpha1.ExplainedBudget:
+		return "held back by the budget"
+	case before.Status.Request == nil && after.Status.Request != nil:
+		return "with the digest of a request"
+	default:
+		return ""
+	}
 }
 
 // line puts a result beside its title.

@@ -23,6 +23,7 @@ import (
 	"github.com/candor-dev/candor/internal/signals"
 	"github.com/candor-dev/candor/internal/signals/trivy"
 	"github.com/candor-dev/candor/test/builder"
+	"github.com/candor-dev/candor/test/fakes/llmserver"
 	"github.com/candor-dev/candor/test/kube"
 )
 
@@ -40,6 +41,10 @@ type demo struct {
 	scan      scan
 	markers   int
 	questions questions
+	// model is nil until one is configured.
+	model *llmserver.Server
+	// reasons are what every open Finding has to say about its explanation before the demo goes on; empty for anything.
+	reasons []string
 }
 
 // newDemo fills the cluster with workloads and starts the manager beside them.
@@ -64,7 +69,7 @@ func newDemo(ctx context.Context, cluster *kube.Cluster, home string, screen *sc
 		err = d.serving(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(d.manager.explain(err), d.manager.stop())
+		return nil, errors.Join(d.manager.explain(err), d.stop())
 	}
 	return d, nil
 }
@@ -270,14 +275,21 @@ func (d *demo) rollOutAll(ctx context.Context) error {
 // applyPolicies applies the sample policy in every namespace.
 func (d *demo) applyPolicies(ctx context.Context) error {
 	for _, namespace := range d.namespaces() {
-		var p candorv1alpha1.SignalPolicy
-		if err := readSample("candor_v1alpha1_signalpolicy.yaml", &p); err != nil {
+		if err := d.applyPolicy(ctx, namespace); err != nil {
 			return err
 		}
-		p.Namespace = namespace
-		if err := d.cluster.Client.Create(ctx, &p); err != nil {
-			return fmt.Errorf("applying the sample policy: %w", err)
-		}
+	}
+	return nil
+}
+
+func (d *demo) applyPolicy(ctx context.Context, namespace string) error {
+	var p candorv1alpha1.SignalPolicy
+	if err := readSample("candor_v1alpha1_signalpolicy.yaml", &p); err != nil {
+		return err
+	}
+	p.Namespace = namespace
+	if err := d.cluster.Client.Create(ctx, &p); err != nil {
+		return fmt.Errorf("applying the sample policy: %w", err)
 	}
 	return nil
 }

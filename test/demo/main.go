@@ -5,8 +5,8 @@
 //
 //	KUBEBUILDER_ASSETS=$(go run -C test/controlplane .) go run ./test/demo
 //
-// Reports of a scanner arrive, are made anew, roll out, get fixed and worse. After each step it says what that cost, as it
-// counted it. With -controlplane-only it serves an API server with the CRDs and nothing else, for make run.
+// Reports of a scanner arrive, are made anew, roll out, get fixed and worse; then a model explains them, inside a budget. After
+// each step it says what that cost, as it counted it. With -controlplane-only it serves an API server with the CRDs and nothing else, for make run.
 package main
 
 import (
@@ -67,7 +67,7 @@ func run(ctx context.Context, o options, screen *screen) (results []result, err 
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, d.manager.stop()) }()
+	defer func() { err = errors.Join(err, d.stop()) }()
 	if results, err = d.walk(ctx); err != nil {
 		return results, d.manager.explain(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -32,6 +33,8 @@ type manager struct {
 	logPath   string
 	log       *os.File
 	forbidden *kube.ForbiddenLog
+	clock     *movableClock
+	wake      chan event.GenericEvent
 	cancel    context.CancelFunc
 	// done is closed when the manager has ended, with err.
 	done chan struct{}
@@ -39,7 +42,7 @@ type manager struct {
 }
 
 func startManager(ctx context.Context, cluster *kube.Cluster, home string) (*manager, error) {
-	m := &manager{counter: kube.NewCounter(), logPath: filepath.Join(home, "manager.log"), done: make(chan struct{})}
+	m := &manager{counter: kube.NewCounter(), logPath: filepath.Join(home, "manager.log"), done: make(chan struct{}), clock: &movableClock{}, wake: make(chan event.GenericEvent)}
 	var err error
 	if m.log, err = os.OpenFile(m.logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
 		return nil, fmt.Errorf("making the manager's log: %w", err)
@@ -55,8 +58,11 @@ func startManager(ctx context.Context, cluster *kube.Cluster, home string) (*man
 	config.Wrap(m.counter.Wrap)
 	o := app.DefaultOptions()
 	o.HealthProbeBindAddress = "0" // no port that another program may have
+	if o.Models.KeyFolder, err = keyFolder(home); err != nil {
+		return nil, err
+	}
 	running, cancel := context.WithCancel(ctx)
-	mgr, err := app.New(running, config, o, app.Parts{Several: true}) // go test -count runs one after the other
+	mgr, err := app.New(running, config, o, app.Parts{Clock: m.clock, WakeFindings: m.wake, Several: true}) // go test -count runs one after the other
 	if err != nil {
 		cancel()
 		return nil, err

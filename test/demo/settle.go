@@ -15,6 +15,7 @@ import (
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 	"github.com/candor-dev/candor/internal/signals"
+	"github.com/candor-dev/candor/internal/signals/budget"
 	"github.com/candor-dev/candor/internal/signals/policy"
 	"github.com/candor-dev/candor/internal/signals/verify"
 )
@@ -82,14 +83,27 @@ type state struct {
 	findings     []candorv1alpha1.Finding
 	policies     []candorv1alpha1.SignalPolicy
 	suppressions []candorv1alpha1.Suppression
+	// operating is nil where there is none; spent is what the Ledger says of its window.
+	operating *candorv1alpha1.OperatingPolicy
+	spent     *candorv1alpha1.BudgetStatus
+	// reasons are those of demo.
+	reasons []string
 }
 
 func (d *demo) look(ctx context.Context) (state, error) {
 	var findings candorv1alpha1.FindingList
 	var policies candorv1alpha1.SignalPolicyList
 	var suppressions candorv1alpha1.SuppressionList
-	err := errors.Join(d.cluster.Client.List(ctx, &findings), d.cluster.Client.List(ctx, &policies), d.cluster.Client.List(ctx, &suppressions))
-	return state{findings: findings.Items, policies: policies.Items, suppressions: suppressions.Items}, err
+	var operating candorv1alpha1.OperatingPolicyList
+	var ledgers candorv1alpha1.LedgerList
+	c := d.cluster.Client
+	err := errors.Join(c.List(ctx, &findings), c.List(ctx, &policies), c.List(ctx, &suppressions), c.List(ctx, &operating), c.List(ctx, &ledgers))
+	now := state{findings: findings.Items, policies: policies.Items, suppressions: suppressions.Items, reasons: d.reasons}
+	if len(operating.Items) > 0 && len(ledgers.Items) > 0 {
+		now.operating = &operating.Items[0]
+		now.spent = budget.Status(&ledgers.Items[0].Status, candorv1alpha1.LedgerScopeCluster, budget.Cluster(now.operating), d.manager.clock.Now())
+	}
+	return now, err
 }
 
 // settle waits until the manager has heard of everything, has nothing left to do, and what it wrote fits together. On the
@@ -128,6 +142,15 @@ func (s state) pending() string {
 		if f := &s.findings[i]; !s.meant(f) {
 			return fmt.Sprintf("the status of Finding %s/%s is not up to date", f.Namespace, f.Name)
 		}
+	}
+	for i := range s.findings {
+		f := &s.findings[i]
+		if reason, waits := s.unanswered(f); waits {
+			return fmt.Sprintf("the condition Enriched of Finding %s/%s has the reason %q and none of %v", f.Namespace, f.Name, reason, s.reasons)
+		}
+	}
+	if s.operating != nil && (s.operating.Status.Budget == nil || s.operating.Status.Budget.Calls != s.spent.Calls) {
+		return "the OperatingPolicy does not say yet what was spent"
 	}
 	for i := range s.policies {
 		if p := &s.policies[i]; !s.counted(p) {

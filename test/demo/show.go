@@ -25,15 +25,27 @@ const textWidth = 110
 // singular names the kinds as kubectl does when it lists more than one.
 var singular = map[string]string{"signalpolicies": "signalpolicy", "suppressions": "suppression"}
 
-// show prints what kubectl get prints: columns and rows are the server's.
+// show prints what kubectl get -A prints: columns and rows are the server's.
 func (d *demo) show(ctx context.Context, resources ...string) error {
-	d.screen.command("kubectl get " + strings.Join(resources, ",") + " -A")
+	return d.get(ctx, " -A", "", true, resources...)
+}
+
+// showIn does so for one namespace, and for what has none where it is empty.
+func (d *demo) showIn(ctx context.Context, namespace string, resources ...string) error {
+	if namespace == "" {
+		return d.get(ctx, "", "", false, resources...)
+	}
+	return d.get(ctx, " -n "+namespace, "namespaces/"+namespace+"/", false, resources...)
+}
+
+func (d *demo) get(ctx context.Context, option, within string, namespaced bool, resources ...string) error {
+	d.screen.command("kubectl get " + strings.Join(resources, ",") + option)
 	clientset, err := kubernetes.NewForConfig(d.cluster.Config)
 	if err != nil {
 		return err
 	}
 	for i, resource := range resources {
-		path := "/apis/" + candorv1alpha1.GroupVersion.String() + "/" + resource
+		path := "/apis/" + candorv1alpha1.GroupVersion.String() + "/" + within + resource
 		body, err := clientset.RESTClient().Get().AbsPath(path).SetHeader("Accept", asTable).DoRaw(ctx)
 		if err != nil {
 			return fmt.Errorf("listing %s: %w", resource, err)
@@ -49,7 +61,7 @@ func (d *demo) show(ctx context.Context, resources ...string) error {
 		if i > 0 {
 			d.screen.say("")
 		}
-		if err := d.printTable(table, prefix); err != nil {
+		if err := d.printTable(table, prefix, namespaced); err != nil {
 			return err
 		}
 	}
@@ -57,9 +69,12 @@ func (d *demo) show(ctx context.Context, resources ...string) error {
 }
 
 // printTable aligns a table, without the columns that only -o wide shows.
-func (d *demo) printTable(table metav1.Table, prefix string) error {
+func (d *demo) printTable(table metav1.Table, prefix string, namespaced bool) error {
 	w := tabwriter.NewWriter(d.screen.out, 0, 0, 3, ' ', 0)
-	header := []string{"NAMESPACE"}
+	var header []string
+	if namespaced {
+		header = []string{"NAMESPACE"}
+	}
 	for _, column := range table.ColumnDefinitions {
 		if column.Priority == 0 {
 			header = append(header, strings.ToUpper(column.Name))
@@ -71,7 +86,10 @@ func (d *demo) printTable(table metav1.Table, prefix string) error {
 		if err := json.Unmarshal(row.Object.Raw, &object); err != nil {
 			return fmt.Errorf("reading a row of a table: %w", err)
 		}
-		cells := []string{object.Namespace}
+		var cells []string
+		if namespaced {
+			cells = []string{object.Namespace}
+		}
 		for i, cell := range row.Cells {
 			if table.ColumnDefinitions[i].Priority != 0 {
 				continue
@@ -80,7 +98,7 @@ func (d *demo) printTable(table metav1.Table, prefix string) error {
 			if cell != nil {
 				text = fmt.Sprint(cell)
 			}
-			if len(cells) == 1 {
+			if i == 0 {
 				text = prefix + text
 			}
 			cells = append(cells, text)
@@ -102,14 +120,7 @@ func (d *demo) describe(ctx context.Context, path string) error {
 	}
 	d.screen.command(fmt.Sprintf("kubectl describe finding -n %s %s     # rearranged for reading", f.Namespace, f.Name))
 	spec, status, evidence := f.Spec, f.Status, f.Spec.Evidence
-	out := tabwriter.NewWriter(d.screen.out, 0, 0, 2, ' ', 0)
-	field := func(name, format string, args ...any) {
-		name += ":"
-		for _, line := range wrap(fmt.Sprintf(format, args...)) {
-			fmt.Fprintf(out, "%s\t%s\n", name, line)
-			name = ""
-		}
-	}
+	out, field := d.fields()
 	field("What", "%s", spec.Summary)
 	field("Severity", "%s (%s, of which %d can be fixed)", spec.Severity, status.Brief, evidence.Fixable)
 	field("Where", "%s in namespace %s, container %s", status.Resource, f.Namespace, spec.Source.Container)
@@ -125,6 +136,18 @@ func (d *demo) describe(ctx context.Context, path string) error {
 		return err
 	}
 	return d.printEvidence(evidence)
+}
+
+// fields returns a function that prints a name and, beside it, lines of text; they show once the writer is flushed.
+func (d *demo) fields() (*tabwriter.Writer, func(name, format string, args ...any)) {
+	out := tabwriter.NewWriter(d.screen.out, 0, 0, 2, ' ', 0)
+	return out, func(name, format string, args ...any) {
+		name += ":"
+		for _, line := range wrap(fmt.Sprintf(format, args...)) {
+			fmt.Fprintf(out, "%s\t%s\n", name, line)
+			name = ""
+		}
+	}
 }
 
 func (d *demo) printEvidence(evidence *candorv1alpha1.Evidence) error {

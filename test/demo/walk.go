@@ -20,27 +20,34 @@ const (
 func (d *demo) walk(ctx context.Context) ([]result, error) {
 	d.introduce()
 	var results []result
-	for _, chapter := range []func(context.Context) ([]result, error){d.arrive, d.nothingNew, d.repair, d.accept} {
+	for _, chapter := range []func(context.Context) ([]result, error){
+		d.arrive, d.nothingNew, d.repair, d.accept, d.sum, d.preview, d.pay, d.free, d.askNothing, d.account,
+	} {
 		more, err := chapter(ctx)
 		results = append(results, more...)
 		if err != nil {
 			return results, err
 		}
 	}
+	return results, nil
+}
+
+// sum says what everything up to here cost.
+func (d *demo) sum(context.Context) ([]result, error) {
 	all := d.manager.counter.Writes()
-	d.screen.title("In all: %s by the manager. A model would have been asked %s.",
+	d.screen.title("So far: %s by the manager. A model would have been asked %s.",
 		several(d.writes().Total(), "API write"), several(len(d.questions), "time"))
 	d.screen.aside("Left out above: %s and %s.", several(all.Total()-all.Without("events").Total(), "write")+" of events",
 		several(all.Total()-all.Without("leases").Total(), "write")+" of leases")
-	return results, nil
+	return nil, nil
 }
 
 func (d *demo) introduce() {
 	d.screen.title("Candor: %s in %s and a scanner; the manager runs as its own ServiceAccount with its own rights.",
 		several(len(d.workloads), "workload"), several(len(d.namespaces()), "namespace"))
 	d.screen.aside("API writes: what the manager asked the API server to store, counted at its client. Events and leases are left out.")
-	d.screen.aside("Model calls: none is made, since no model is configured. Counted is what one would be asked: each open Finding that")
-	d.screen.aside("nobody mutes, once for each content that it has had.")
+	d.screen.aside("Model calls: none is made yet, since no model is configured. Counted is what one would be asked: each open Finding")
+	d.screen.aside("that nobody mutes, once for each content that it has had.")
 }
 
 // arrive is the first look at a cluster.
@@ -131,6 +138,9 @@ func (d *demo) lookAround(ctx context.Context) error {
 	d.screen.say("\n  # Ask for more there, then for nothing, and look again:")
 	d.screen.say("  kubectl patch signalpolicy default -n %s --type=merge -p '{\"spec\":{\"minSeverity\":\"LOW\"}}'", w.Namespace)
 	d.screen.say("  kubectl delete signalpolicy default -n %s", w.Namespace)
+	d.screen.say("\n  # The brake, and what was paid:")
+	d.screen.say("  kubectl patch operatingpolicy default --type=merge -p '{\"spec\":{\"mode\":\"Audit\"}}'")
+	d.screen.say("  kubectl get ledger default -o yaml")
 	d.screen.say("\n  The manager's log: %s", d.manager.logPath)
 	d.screen.say("  Ctrl-C ends and removes everything.")
 	select {
