@@ -23,7 +23,8 @@ func TestTheEnvironmentMayNameAModel(t *testing.T) {
 		"Anthropic": {map[string]string{"CANDOR_LLM_PROVIDER": "anthropic", "CANDOR_LLM_MODEL": "m"}, candorv1alpha1.Model{Provider: candorv1alpha1.ModelAnthropic, Name: "m"}, ""},
 		"a server of one's own": {
 			map[string]string{"CANDOR_LLM_PROVIDER": "OpenAI", "CANDOR_LLM_MODEL": "m", "CANDOR_LLM_BASE_URL": "http://ollama.models.svc:11434/v1"},
-			candorv1alpha1.Model{Provider: candorv1alpha1.ModelOpenAI, Name: "m", BaseURL: "http://ollama.models.svc:11434/v1"}, "",
+			candorv1alpha1.Model{Provider: candorv1alpha1.ModelOpenAI, Name: "m", BaseURL: "http://ollama.models.svc:11434/v1"},
+			"",
 		},
 		"a provider without a model":   {map[string]string{"CANDOR_LLM_PROVIDER": "openai"}, candorv1alpha1.Model{}, "--llm-model: must name the model of --llm-provider"},
 		"a provider that is none":      {map[string]string{"CANDOR_LLM_PROVIDER": "gemini"}, candorv1alpha1.Model{}, "--llm-provider=gemini: must be anthropic or openai"},

@@ -16,8 +16,8 @@ import (
 const (
 	// topEntries bounds the entries that a Finding shows.
 	topEntries = 25
-	// specBytes bounds the JSON of a spec, so that a Finding stays under 16 KiB whatever the report says.
-	specBytes = 11 << 10
+	// specBytes bounds the JSON of a spec, so that a Finding stays under 16 KiB whatever the report and the model say.
+	specBytes = 8<<10 + 512
 )
 
 // Evidence is the set of entries that the policies ask for.
@@ -103,4 +103,16 @@ func Cut(text string, limit int) string {
 		end--
 	}
 	return text[:end] + mark
+}
+
+// CutJSON shortens text until its JSON takes at most limit bytes: some characters are escaped with six. limit is 32 or more.
+func CutJSON(text string, limit int) string {
+	for {
+		content, _ := json.Marshal(text)
+		over := len(content) - limit
+		if over <= 0 {
+			return text
+		}
+		text = Cut(text, len(text)-(over+5)/6)
+	}
 }

@@ -5,12 +5,13 @@ package v1alpha1
 
 // Condition types. Each says its polarity: whether True is the good news.
 const (
-	// ConditionReady is True when the object does what its spec asks for. SignalPolicy, Suppression.
+	// ConditionReady is True when the object does what its spec asks for. SignalPolicy, OperatingPolicy,
+	// Suppression.
 	ConditionReady = "Ready"
 	// ConditionProviderAvailable is True when every provider that the policy names is being watched. SignalPolicy.
 	ConditionProviderAvailable = "ProviderAvailable"
 	// ConditionFieldsWithoutEffect is True, which is no good news, when the spec sets fields that this version accepts
-	// and does not act on; it is absent otherwise. SignalPolicy.
+	// and does not act on; it is absent otherwise. SignalPolicy, OperatingPolicy.
 	ConditionFieldsWithoutEffect = "FieldsWithoutEffect"
 	// ConditionVerified is True when evidence stands behind status.verificationOutcome; its reason is that outcome.
 	// Finding.
@@ -30,7 +31,7 @@ const (
 
 // Reasons of Ready and ProviderAvailable on a SignalPolicy.
 const (
-	// ReasonActive says that the policy takes in signals, or that the Suppression mutes.
+	// ReasonActive says that the policy takes in signals, that the OperatingPolicy holds, or that the Suppression mutes.
 	ReasonActive = "Active"
 	// ReasonUnknownProvider says that spec.providers names a provider that this version does not have. The others work.
 	ReasonUnknownProvider = "UnknownProvider"
@@ -104,7 +105,8 @@ const (
 	ReasonNotNeeded = "NotNeeded"
 	// ReasonEnrichmentFailed says that the model was asked as often as it may be, and gave no usable answer.
 	ReasonEnrichmentFailed = "EnrichmentFailed"
-	// ReasonBackendPaused says that the model's server must not be asked for a while.
+	// ReasonBackendPaused says that the model's server must not be asked for a while. It is a label of metrics; the condition
+	// says Waiting, or why the last call for this Finding failed.
 	ReasonBackendPaused = "BackendPaused"
 	// ReasonBudgetExhausted says that a budget holds the call back until its window frees.
 	ReasonBudgetExhausted = "BudgetExhausted"

@@ -204,7 +204,7 @@ func (e *Explainer) settle(ctx context.Context, p *ready, receipt budget.Receipt
 	if err != nil {
 		return err
 	}
-	return e.Ledger.Change(ctx, func(ledger *candorv1alpha1.LedgerStatus) error {
+	return e.Ledger.Correct(ctx, func(ledger *candorv1alpha1.LedgerStatus) error {
 		budget.Settle(ledger, receipt, actual)
 		budget.Prune(ledger, budget.Cluster(p.operating), windows, e.Clock.Now())
 		return nil
@@ -243,7 +243,7 @@ func (r *result) record(f *candorv1alpha1.Finding, now time.Time) {
 			if r.failure.OfBackend() {
 				a.Count--
 			}
-			a.Failure, a.Message = string(r.failure.Class), signals.Clean(r.failure.Err.Error(), 512)
+			a.Failure, a.Message = string(r.failure.Class), signals.CutJSON(signals.Clean(r.failure.Err.Error(), 512), 512)
 		}
 		a.Count = max(a.Count, 0)
 	}

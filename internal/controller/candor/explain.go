@@ -221,7 +221,7 @@ func (e *Explainer) afterwards(f *candorv1alpha1.Finding, d gate.Decision, finis
 
 // announce counts a new reason, and makes an event of an answer and of its final failure.
 func (e *Explainer) announce(f *candorv1alpha1.Finding, d gate.Decision) {
-	if d.Action == gate.Stop {
+	if d.Action == gate.Stop && d.Reason != candorv1alpha1.ReasonNotNeeded {
 		e.Metrics.skipped(d.Reason)
 	}
 	c := meta.FindStatusCondition(f.Status.Conditions, candorv1alpha1.ConditionEnriched)

@@ -40,18 +40,14 @@ type Explainer struct {
 	Metrics  *Metrics
 }
 
-// Start implements manager.Runnable: it has every Finding looked at when a model becomes usable, or stops being so, without a
-// change of any object. That is what a mounted key does.
+// Start implements manager.Runnable: it has every Finding looked at when a model becomes usable, stops being so, or has another
+// key, without a change of any object. That is what a mounted Secret does.
 func (e *Explainer) Start(ctx context.Context) error {
 	ticker := time.NewTicker(keyPoll)
 	defer ticker.Stop()
 	for last, first := "", true; ; first = false {
-		operating, err := operatingPolicy(ctx, e.Client)
-		if err == nil {
-			now := "usable"
-			if _, unusable := e.Models.For(operating); unusable != nil {
-				now = unusable.Message
-			}
+		if operating, err := operatingPolicy(ctx, e.Client); err == nil {
+			now := e.Models.mark(operating)
 			if !first && now != last {
 				e.wakeAll(ctx)
 			}

@@ -32,7 +32,7 @@ import (
 // undecidedWait is how long a pass waits that could not decide whether a model is asked.
 const undecidedWait = 15 * time.Second
 
-// shownReason bounds the bytes of a Suppression's reason that a Finding shows, which stays under 16 KiB whatever people write.
+// shownReason bounds the JSON of a Suppression's reason that a Finding shows, which stays under 16 KiB whatever people write.
 const shownReason = 256
 
 // FindingSyncer says what a Finding means. It alone writes the status of Findings, and reads nothing but the Finding and the
@@ -117,7 +117,7 @@ func (s *FindingSyncer) show(f *candorv1alpha1.Finding, mute suppression.Mute) b
 	case mute.By != nil:
 		f.Status.Explained = candorv1alpha1.ExplainedMuted
 		condition.Status, condition.Reason = metav1.ConditionTrue, candorv1alpha1.ReasonMuted
-		condition.Message = fmt.Sprintf("Muted by Suppression %s%s: %s", mute.By.Name, until(mute.Until), signals.Clean(mute.By.Spec.Reason, shownReason))
+		condition.Message = fmt.Sprintf("Muted by Suppression %s%s: %s", mute.By.Name, until(mute.Until), signals.CutJSON(signals.Clean(mute.By.Spec.Reason, shownReason), shownReason))
 	case meta.FindStatusCondition(f.Status.Conditions, candorv1alpha1.ConditionSuppressed) != nil:
 		f.Status.Explained = candorv1alpha1.ExplainedOff
 		condition.Status, condition.Reason = metav1.ConditionFalse, candorv1alpha1.ReasonSuppressionEnded

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -52,6 +53,16 @@ func (s *LedgerStore) Look(ctx context.Context) (*candorv1alpha1.LedgerStatus, e
 // Change stores what change makes of the status. An error of change is returned as it is, and nothing is stored. change may
 // run several times, each time over what is stored by then.
 func (s *LedgerStore) Change(ctx context.Context, change func(*candorv1alpha1.LedgerStatus) error) error {
+	return s.change(ctx, change, false)
+}
+
+// Correct is Change for what may lower the Ledger, and must not do so twice. client-go repeats a write whose answer is lost and
+// then reports a conflict with itself; what is found stored after that is done.
+func (s *LedgerStore) Correct(ctx context.Context, change func(*candorv1alpha1.LedgerStatus) error) error {
+	return s.change(ctx, change, true)
+}
+
+func (s *LedgerStore) change(ctx context.Context, change func(*candorv1alpha1.LedgerStatus) error, once bool) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	for range ledgerTries {
@@ -60,7 +71,8 @@ func (s *LedgerStore) Change(ctx context.Context, change func(*candorv1alpha1.Le
 				return err
 			}
 		}
-		next := s.last.Load().DeepCopy()
+		known := s.last.Load()
+		next := known.DeepCopy()
 		if err := change(&next.Status); err != nil {
 			return err
 		}
@@ -71,16 +83,21 @@ func (s *LedgerStore) Change(ctx context.Context, change func(*candorv1alpha1.Le
 			return nil
 		case apierrors.IsNotFound(err):
 			// Somebody deleted it. What this process knows is written into a new one.
-			kept := s.last.Load().DeepCopy()
+			kept := known.DeepCopy()
 			kept.UID, kept.ResourceVersion = "", ""
 			s.last.Store(kept)
 		case apierrors.IsConflict(err):
 			if err := s.read(ctx); err != nil {
 				return err
 			}
+			if once && equality.Semantic.DeepEqual(s.last.Load().Status, next.Status) {
+				return nil
+			}
 		default:
-			// Nobody knows whether it was stored.
-			s.last.Store(nil)
+			// Nobody knows whether it was stored. A Ledger that was being made may hold nothing of what this process knows.
+			if known.UID != "" {
+				s.last.Store(nil)
+			}
 			return fmt.Errorf("writing the Ledger: %w", err)
 		}
 	}
@@ -94,6 +111,9 @@ func (s *LedgerStore) read(ctx context.Context) error {
 		ledger = &candorv1alpha1.Ledger{ObjectMeta: metav1.ObjectMeta{Name: candorv1alpha1.Singleton}}
 	} else if err != nil {
 		return fmt.Errorf("reading the Ledger: %w", err)
+	}
+	if known := s.last.Load(); known != nil && known.UID != ledger.UID && len(ledger.Status.Scopes) == 0 {
+		ledger.Status = known.Status // somebody deleted it, and another was made
 	}
 	s.last.Store(ledger)
 	return nil

@@ -94,6 +94,16 @@ func (m *Models) For(operating *candorv1alpha1.OperatingPolicy) (*Model, *Unusab
 	}, nil
 }
 
+// mark differs whenever the model, its address or its key does, or why none can be asked.
+func (m *Models) mark(operating *candorv1alpha1.OperatingPolicy) string {
+	model, unusable := m.For(operating)
+	if unusable != nil {
+		return unusable.Message
+	}
+	of := identify(model, m.Key(model.Provider))
+	return string(of[:])
+}
+
 func (m *Models) backend(key backendKey) (llm.Backend, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

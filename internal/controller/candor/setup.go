@@ -224,8 +224,15 @@ func later(wait time.Duration, find handler.MapFunc) handler.EventHandler {
 // countsDiffer passes the changes of a Finding that a policy counts.
 var countsDiffer = onFindingUpdate(func(before, after *candorv1alpha1.Finding) bool {
 	return before.Spec.Severity != after.Spec.Severity || before.Status.VerificationOutcome != after.Status.VerificationOutcome ||
-		before.Status.Explained != after.Status.Explained
+		before.Status.Explained != after.Status.Explained || requestKey(before) != requestKey(after)
 })
+
+func requestKey(f *candorv1alpha1.Finding) string {
+	if f.Status.Request == nil {
+		return ""
+	}
+	return f.Status.Request.Key
+}
 
 // fingerprintDiffers passes the changes of a Finding that decide which Suppression mutes it.
 var fingerprintDiffers = onFindingUpdate(func(before, after *candorv1alpha1.Finding) bool {

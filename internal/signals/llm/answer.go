@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
+	"github.com/candor-dev/candor/internal/signals"
 )
 
 // What a Finding holds of an answer. The API counts runes; bytes are bounded so that a Finding stays small in any script.
@@ -23,6 +24,8 @@ const (
 	causeBytes     = 600
 	rationaleRunes = 1000
 	rationaleBytes = 1500
+	// hypothesesBytes bounds the JSON of all of them, which escapes some characters with six bytes.
+	hypothesesBytes = 3 << 10
 )
 
 // effort bounds the search for the object in an answer: candidates are at most that many times as long as the answer, taken
@@ -40,7 +43,7 @@ func Decode(text string) ([]candorv1alpha1.Hypothesis, error) {
 	for object := range objects(text) {
 		list, ok := read(object)
 		if len(list) > 0 {
-			return rank(list), nil
+			return fit(rank(list)), nil
 		}
 		if ok {
 			problem = "no hypothesis with a cause"
@@ -132,6 +135,18 @@ func rank(list []candorv1alpha1.Hypothesis) []candorv1alpha1.Hypothesis {
 		return again
 	})
 	return slices.Clone(list[:min(len(list), maxHypotheses)])
+}
+
+// fit shortens hypotheses that are too long together. What a less sure one leaves is there for the surer ones.
+func fit(list []candorv1alpha1.Hypothesis) []candorv1alpha1.Hypothesis {
+	room := hypothesesBytes
+	for i := range slices.Backward(list) {
+		h, share := &list[i], room/(i+1)
+		h.Cause = signals.CutJSON(h.Cause, share/2)
+		h.Rationale = signals.CutJSON(h.Rationale, share-len(encode(*h))+len(encode(h.Rationale))-len(","))
+		room -= len(encode(*h)) + len(",")
+	}
+	return list
 }
 
 // unquote returns a JSON string; what is none is empty.

@@ -22,7 +22,7 @@ const PromptVersion = "1"
 const (
 	// maxUser bounds Prompt.User, in bytes. It is less than what a Finding has room for beside the names in it, so that the
 	// length of a name does not decide which lines are asked about.
-	maxUser = 8 << 10
+	maxUser = 6 << 10
 	// maxLines bounds the lines of evidence.
 	maxLines = 25
 	// maxMessage bounds the message of a line, in bytes. Findings hold longer ones: they are cut there with the names in

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -123,21 +124,20 @@ var _ = Describe("Equal questions", func() {
 	})
 
 	DescribeTable("are not answered to a stranger by who does not share",
-		func(ctx SpecContext, scope candorv1alpha1.Sharing, equalBytes bool) {
+		func(ctx SpecContext, scope candorv1alpha1.Sharing, requests int) {
 			w.start(ctx)
 			w.deploy(ctx, "web", builder.Vulnerabilities(5, "CRITICAL"), sharing(scope))
 			Eventually(why(w.of(ctx, "web"))).Should(Equal(candorv1alpha1.ReasonEnriched))
-			paid := w.of(ctx, "web")().Status.Enrichment.Key
 			stranger := w.neighbour(ctx, 1)
 			stranger.deploy(ctx, "web", builder.Vulnerabilities(5, "CRITICAL"))
 			Eventually(explained(stranger.of(ctx, "web"))).Should(Equal(candorv1alpha1.ExplainedTrue))
 			Expect(why(stranger.of(ctx, "web"))()).To(Equal(candorv1alpha1.ReasonEnriched), "it paid itself")
-			Expect(stranger.of(ctx, "web")().Status.Enrichment.Key == paid).To(Equal(equalBytes))
 			Expect(model.Stats().Calls).To(Equal(2))
+			Expect(model.Stats().ByKey).To(HaveLen(requests))
 			Expect(ledger(ctx, "ns/"+stranger.namespace).Calls).To(BeEquivalentTo(1))
 		},
-		Entry("in the whole cluster", candorv1alpha1.SharingNamespace, true),
-		Entry("at all", candorv1alpha1.SharingNone, false),
+		Entry("in the whole cluster", candorv1alpha1.SharingNamespace, 1),
+		Entry("at all", candorv1alpha1.SharingNone, 2),
 	)
 
 	It("are paid for one by one under None, also where they have the same bytes", func(ctx SpecContext) {
@@ -186,7 +186,9 @@ var _ = Describe("Equal questions", func() {
 
 var _ = Describe("The record to beat", func() {
 	const (
-		results, rescans, madeThen = 164, 72, 9300
+		results, rescans = 164, 72
+		// part is how many of the results, chosen by chance, each rescan repeats: all of them would take minutes.
+		part = results / 4
 	)
 
 	It("164-findings-72-rescans (G7): a model is called once for each result, whatever the scanner repeats", func(ctx SpecContext) {
@@ -211,7 +213,9 @@ var _ = Describe("The record to beat", func() {
 		start := time.Now()
 		for rescan := range rescans {
 			w.clock.Step(time.Hour)
-			together(results, func(i int) error {
+			some := rand.Perm(results)
+			together(part, func(i int) error {
+				i = some[i]
 				report := builder.VulnerabilityReport(w.namespace, "StatefulSet", name(i), "app", scanned(i), builder.UpdatedAt(w.clock.Now()))
 				content, err := json.Marshal(map[string]any{"report": report.Object["report"]})
 				Expect(err).NotTo(HaveOccurred())
@@ -223,8 +227,8 @@ var _ = Describe("The record to beat", func() {
 		}
 		w.drained(ctx)
 		made := model.Stats().Calls
-		AddReportEntry("cost", fmt.Sprintf("calls made: %d, against %s, in %.1f s", made, "9,300", time.Since(start).Seconds()))
-		Expect(made).To(BeNumerically("<=", results), "k8sgpt-operator#769 tells of %d results that made %d calls in three days", results, madeThen)
+		AddReportEntry("cost", fmt.Sprintf("calls made: %d, against 9,300; %d rescans of %d of %d results, chosen by chance, in %.1f s", made, rescans, part, results, time.Since(start).Seconds()))
+		Expect(made).To(BeNumerically("<=", results), "k8sgpt-operator#769 tells of %d results that made 9,300 calls in three days", results)
 		Expect(w.stored().Since(before)).To(BeEmpty())
 		for _, f := range w.findings(ctx) {
 			Expect(f.Status.Explained).To(Equal(candorv1alpha1.ExplainedTrue))

@@ -69,7 +69,10 @@ func (w *world) neighbour(ctx context.Context, n int) *world {
 	other := *w
 	other.namespace = fmt.Sprintf("%s-n%d", w.namespace, n)
 	Expect(cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other.namespace}})).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) { other.clear(ctx) })
+	DeferCleanup(func(ctx SpecContext) {
+		w.stop() // else it makes deleted Findings again
+		other.clear(ctx)
+	})
 	return &other
 }
 

@@ -4,6 +4,7 @@
 package candor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -49,6 +50,8 @@ type world struct {
 
 	// meddle stands between the manager and the API server; nil for nothing.
 	meddle func(http.RoundTripper) http.RoundTripper
+	// gather is how long Findings are collected before the worst of them is explained; zero is a tenth of a second.
+	gather time.Duration
 	// backlog is what a manager that was stopped at work left in the metrics of its queues.
 	backlog float64
 	// fences counts the moves of the fence.
@@ -113,12 +116,13 @@ func (w *world) start(ctx context.Context) {
 	w.wakeFindings, w.wakeSuppressions = make(chan event.GenericEvent), make(chan event.GenericEvent)
 	running, cancel := context.WithCancel(context.Background())
 	mgr, err := app.New(running, config, w.options, app.Parts{
-		Clock: w.clock, Registry: w.registry, Several: true, GatherCalls: 100 * time.Millisecond,
+		Clock: w.clock, Registry: w.registry, Several: true, GatherCalls: cmp.Or(w.gather, 100*time.Millisecond),
 		WakeReports: w.wakeReports, WakeFindings: w.wakeFindings, WakeSuppressions: w.wakeSuppressions,
 	})
 	Expect(err).NotTo(HaveOccurred())
-	w.cancel, w.stopped = cancel, make(chan error, 1)
-	go func() { w.stopped <- mgr.Start(running) }()
+	stopped := make(chan error, 1)
+	w.cancel, w.stopped = cancel, stopped
+	go func() { stopped <- mgr.Start(running) }()
 }
 
 // stop ends the manager and waits for it.
