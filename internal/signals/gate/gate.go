@@ -112,6 +112,9 @@ func audit(f Facts) *Decision {
 	if !f.Audit {
 		return nil
 	}
+	if f.Key == "" {
+		return stop(candorv1alpha1.ReasonAudit, "Nothing leaves the cluster: spec.mode of the OperatingPolicy is Audit.")
+	}
 	return stop(candorv1alpha1.ReasonAudit, "Nothing leaves the cluster: spec.mode of the OperatingPolicy is Audit. What would be sent has the digest in status.request.")
 }
 
