@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -195,7 +196,7 @@ func (b *building) wakePolicies(ctx context.Context) {
 func addFindings(b *building, workers int) error {
 	woken := make(chan event.GenericEvent)
 	explainer := &candorcontroller.Explainer{
-		Client: b.mgr.GetClient(), Live: b.mgr.GetAPIReader(), Models: b.models, Ledger: b.ledger, Pause: b.pause,
+		Client: b.mgr.GetClient(), Live: b.mgr.GetAPIReader(), Models: b.models, Ledger: b.ledger, Pause: b.pause, Process: string(uuid.NewUUID()),
 		Callers: candorcontroller.NewCallers(b.parts.Clock, woken), Clock: b.parts.Clock, Recorder: b.mgr.GetEventRecorder("candor"), Metrics: b.metrics,
 	}
 	explainer.Callers.Gather = b.parts.GatherCalls

@@ -99,7 +99,11 @@ func (g *Guard) judge(written string, addr netip.Addr) error {
 	if !found || opened[g.profile][by.kind] || g.allows(target, by) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s is in %s (%s): use another address%s", ErrDisallowed, written, by.Prefix, by.kind, g.orAllow("a network inside "+by.String()))
+	remedy := ""
+	if by.kind != metadata { // what hands out a machine's credentials can be allowed, and is nothing to invite to
+		remedy = g.orAllow("a network inside " + by.String())
+	}
+	return fmt.Errorf("%w: %s is in %s (%s): use another address%s", ErrDisallowed, written, by.Prefix, by.kind, remedy)
 }
 
 // allows tells that an allowed network holds addr and is no larger than the closed one, hence inside it.

@@ -177,7 +177,7 @@ func TestARefusalNamesAddressRuleAndRemedy(t *testing.T) {
 	}{
 		"a private address":             {Tenant, setting, "10.1.2.3", "destination not allowed: 10.1.2.3 is in 10.0.0.0/8 (private): use another address, or allow a network inside 10.0.0.0/8 with --allow-cidrs"},
 		"where users can set nothing":   {Tenant, "", "10.1.2.3", "destination not allowed: 10.1.2.3 is in 10.0.0.0/8 (private): use another address"},
-		"metadata":                      {Administrator, setting, "169.254.169.254", "destination not allowed: 169.254.169.254 is in 169.254.169.254/32 (metadata of a cloud): use another address, or allow a network inside 169.254.169.254/32 with --allow-cidrs"},
+		"metadata":                      {Administrator, setting, "169.254.169.254", "destination not allowed: 169.254.169.254 is in 169.254.169.254/32 (metadata of a cloud): use another address"},
 		"an address that means another": {Administrator, "", "64:ff9b::a9fe:101", "destination not allowed: 64:ff9b::a9fe:101, which is 169.254.1.1, is in 169.254.0.0/16 (link-local): use another address"},
 		"a denied network":              {Administrator, setting, "10.96.0.1", "destination not allowed: 10.96.0.1 is in 10.96.0.0/12, which is denied by configuration: use another address"},
 	} {

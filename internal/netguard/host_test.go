@@ -99,7 +99,7 @@ func TestARefusedHostIsToldWhatWouldDo(t *testing.T) {
 	for host, want := range map[string]string{
 		"":                         "destination not allowed: the host is empty: name a server",
 		"LOCALHOST":                "destination not allowed: localhost, which is 127.0.0.1, is in 127.0.0.0/8 (loopback): use another address, or allow a network inside 127.0.0.0/8 with --allow-cidrs",
-		"metadata.google.internal": "destination not allowed: metadata.google.internal, which is 169.254.169.254, is in 169.254.169.254/32 (metadata of a cloud): use another address, or allow a network inside 169.254.169.254/32 with --allow-cidrs",
+		"metadata.google.internal": "destination not allowed: metadata.google.internal, which is 169.254.169.254, is in 169.254.169.254/32 (metadata of a cloud): use another address",
 		"web.team-a.svc":           "destination not allowed: web.team-a.svc is a name of the cluster or of the local network: use a public name, or allow the network of its addresses with --allow-cidrs",
 		"2130706433":               "destination not allowed: the host ends in a number like an IPv4 address: write such an address as four decimal numbers without leading zeros",
 		"bücher.example":           "destination not allowed: the host has a character outside ASCII: write an international name in its ASCII form, which begins with xn--",

@@ -98,8 +98,12 @@ func TestTheLicencesOfEverythingThatIsLinkedAreThere(t *testing.T) {
 	modules := strings.Fields(string(out))
 	g.Expect(len(modules)).To(BeNumerically(">", 50))
 	for _, of := range append(modules, ".", "go") {
-		found, err := filepath.Glob(filepath.Join(folder, "licenses", filepath.FromSlash(of), "LICENSE*"))
-		g.Expect(err).NotTo(HaveOccurred())
+		var found []string
+		for _, name := range []string{"LICENSE*", "COPYING*"} {
+			files, err := filepath.Glob(filepath.Join(folder, "licenses", filepath.FromSlash(of), name))
+			g.Expect(err).NotTo(HaveOccurred())
+			found = append(found, files...)
+		}
 		g.Expect(found).NotTo(BeEmpty(), of)
 	}
 	g.Expect(filepath.Join(folder, "licenses/k8s.io/apimachinery/third_party/forked/golang/LICENSE")).To(BeARegularFile(), "of a part of a module")

@@ -106,6 +106,11 @@ type Attempt struct {
 	// +required
 	At metav1.Time `json:"at"`
 
+	// by identifies the process that began it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	By string `json:"by,omitempty"`
+
 	// running is true from before the call until its result is stored. It stays true when the manager ended in between.
 	// +optional
 	Running bool `json:"running,omitempty"`

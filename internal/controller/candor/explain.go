@@ -49,6 +49,7 @@ func (e *Explainer) Explain(ctx context.Context, f *candorv1alpha1.Finding, mute
 		return explanation{}, nil
 	}
 	withdraw(f, s.sharing)
+	e.unmark(f)
 	d, err := e.decide(ctx, s)
 	if err != nil {
 		return explanation{}, err
@@ -87,13 +88,23 @@ func (e *Explainer) attempt(f *candorv1alpha1.Finding, s *situation) func() {
 		f.Status.Enrichment = &candorv1alpha1.Enrichment{}
 	}
 	f.Status.Enrichment.Attempt = &candorv1alpha1.Attempt{
-		Key: s.facts.Key, Fingerprint: f.Status.Fingerprint, Count: last.Count + 1, At: metav1.NewTime(e.Clock.Now()), Running: true,
+		Key: s.facts.Key, Fingerprint: f.Status.Fingerprint, Count: last.Count + 1, At: metav1.NewTime(e.Clock.Now()), By: e.Process, Running: true,
 	}
 	q := question{
 		name: client.ObjectKeyFromObject(f), uid: f.UID, fingerprint: f.Status.Fingerprint, key: s.facts.Key, sharing: s.sharing,
 	}
 	return func() {
 		e.Callers.begin(q.uid, q.name, func(ctx context.Context) *result { return e.ask(ctx, q) })
+	}
+}
+
+// unmark takes back an attempt of this process that no call followed: its mark was stored, and the answer to that write was lost.
+func (e *Explainer) unmark(f *candorv1alpha1.Finding) {
+	if f.Status.Enrichment == nil || f.Status.Enrichment.Attempt == nil {
+		return
+	}
+	if a := f.Status.Enrichment.Attempt; a.Running && a.By == e.Process && !e.Callers.calling(f.UID) {
+		a.Running, a.Count = false, max(a.Count-1, 0)
 	}
 }
 

@@ -29,6 +29,8 @@ const orphanMargin = 30 * time.Second
 // Explainer takes a Finding through the gate, and sees to it that what a model says is paid for once.
 type Explainer struct {
 	Client client.Client
+	// Process is a name that no other process has had. It tells the attempts of this one from those of others.
+	Process string
 	// Live reads past the cache, which holds no evidence lines.
 	Live     client.Reader
 	Models   *Models
@@ -195,7 +197,8 @@ func (e *Explainer) busy(f *candorv1alpha1.Finding, model *Model, now time.Time)
 	if e.Callers.busy(f.UID) {
 		return true, time.Time{}
 	}
-	if f.Status.Enrichment == nil || f.Status.Enrichment.Attempt == nil || !f.Status.Enrichment.Attempt.Running {
+	if f.Status.Enrichment == nil || f.Status.Enrichment.Attempt == nil || !f.Status.Enrichment.Attempt.Running ||
+		f.Status.Enrichment.Attempt.By == e.Process {
 		return false, time.Time{}
 	}
 	until := f.Status.Enrichment.Attempt.At.Add(model.Timeout + orphanMargin)

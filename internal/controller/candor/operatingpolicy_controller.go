@@ -73,19 +73,16 @@ func (s *OperatingPolicySyncer) Sync(ctx context.Context, p *candorv1alpha1.Oper
 
 // conclusion says which model may be asked.
 func conclusion(p *candorv1alpha1.OperatingPolicy, model *Model, unusable *Unusable) lifecycle.Outcome {
-	o := lifecycle.Outcome{Reason: candorv1alpha1.ReasonActive}
 	switch {
 	case unusable != nil && unusable.Reason != "":
-		o.Status, o.Reason, o.Message = metav1.ConditionFalse, unusable.Reason, unusable.Message
+		return lifecycle.Outcome{Status: metav1.ConditionFalse, Reason: unusable.Reason, Message: unusable.Message}
 	case unusable != nil:
-		o.Message = unusable.Message
+		return lifecycle.Outcome{Reason: candorv1alpha1.ReasonActive, Message: unusable.Message}
+	case audits(p):
+		return lifecycle.Outcome{Reason: candorv1alpha1.ReasonAudit, Message: fmt.Sprintf("Nothing leaves the cluster. In mode Active, %s would be asked.", model.Settings.Model)}
 	default:
-		o.Message = fmt.Sprintf("%s is asked by the protocol of %s.", model.Settings.Model, model.Provider)
+		return lifecycle.Outcome{Reason: candorv1alpha1.ReasonActive, Message: fmt.Sprintf("%s is asked by the protocol of %s.", model.Settings.Model, model.Provider)}
 	}
-	if audits(p) {
-		o.Message += " Mode Audit: nothing leaves the cluster."
-	}
-	return o
 }
 
 // showPause writes whether the model's server must not be asked, and reports whether that changed.
