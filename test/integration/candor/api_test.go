@@ -90,7 +90,7 @@ var _ = Describe("The API", Ordered, ContinueOnFailure, func() {
 		Eventually(w.policy(ctx, "signalpolicy-sample", candorv1alpha1.ConditionReady)).Should(HavePrefix("True/Active"))
 		Expect(w.policy(ctx, "signalpolicy-sample", candorv1alpha1.ConditionFieldsWithoutEffect)()).To(Equal(
 			"True/NoEffect: Accepted for compatibility, without effect in this version: " +
-				"spec.budget, spec.webhook, spec.webhookReceiver, spec.gitOpsRepo, spec.pullRequestBudget."))
+				"spec.webhook, spec.webhookReceiver, spec.gitOpsRepo, spec.pullRequestBudget."))
 		id := signals.Identity{Provider: "trivy", Namespace: w.namespace, Kind: "Deployment", Name: "api"}
 		Eventually(w.verified(ctx, "finding-sample")).Should(Equal("Stale, False/Foreign: Nothing keeps this Finding up to date, " +
 			"since it does not have the name of its identity, " + id.FindingName() + ": delete it."))
@@ -155,10 +155,10 @@ var _ = Describe("The API", Ordered, ContinueOnFailure, func() {
 		Expect(rows[f.Name]).To(Equal([]any{f.Name, "HIGH", "Deployment/web", "nginx", "StillPresent", "Muted", "3 high"}))
 
 		columns, rows = w.table(ctx, "signalpolicies")
-		Expect(columns).To(Equal([]string{"Name", "Providers", "Min", "Findings", "Open", "Ready", "Reason", "Age"}))
-		Expect(rows["default"]).To(HaveLen(7))
+		Expect(columns).To(Equal([]string{"Name", "Providers", "Min", "Findings", "Open", "Calls", "Left", "Ready", "Reason", "Age"}))
+		Expect(rows["default"]).To(HaveLen(9))
 		Expect(rows["default"][:3]).To(Equal([]any{"default", `["trivy"]`, "HIGH"}))
-		Expect(rows["default"][5:]).To(Equal([]any{"True", "Active"}))
+		Expect(rows["default"][5:]).To(Equal([]any{nil, nil, "True", "Active"}), "there is no model to spend on")
 
 		columns, rows = w.table(ctx, "suppressions")
 		Expect(columns).To(Equal([]string{"Name", "Muted", "Finding", "Until", "Ready", "State", "Why", "Age"}))
@@ -178,6 +178,7 @@ var _ = Describe("The API", Ordered, ContinueOnFailure, func() {
 		}
 		Expect(found).To(Equal(map[string]string{
 			"findings": "[candor] [fnd]", "signalpolicies": "[candor] [sigpol]", "suppressions": "[candor] [suppr]",
+			"operatingpolicies": "[candor] [oppol]", "ledgers": "[] []",
 		}))
 	})
 })

@@ -60,7 +60,7 @@ var _ = Describe("A Suppression", Ordered, ContinueOnFailure, func() {
 
 		Expect(cluster.Client.Delete(ctx, quiet)).To(Succeed())
 		Eventually(muteOf(web(ctx))).Should(Equal(lifted))
-		Expect(w.metric("candor_findings_suppressed")()).To(Equal(0.0))
+		Eventually(w.metric("candor_findings_suppressed")).Should(Equal(0.0))
 		Expect(outcome(web(ctx))()).To(Equal(candorv1alpha1.OutcomeStillPresent), "a mute says nothing about whether it is true")
 		Eventually(w.eventNotes(ctx, "SuppressionEnded")).Should(HaveLen(1))
 	})

@@ -23,7 +23,7 @@ import (
 
 const (
 	unknownProvider = `spec.providers[0]: no provider named "falco" exists; known: trivy, trivy/config, trivy/rbac`
-	noEffect        = "spec.budget, spec.webhook: accepted for compatibility, without effect in this version"
+	noEffect        = "spec.webhook: accepted for compatibility, without effect in this version"
 	asksDifferently = "spec: a changed minSeverity, onlyFixable or unknownSeverity changes what Findings say: " +
 		"their fingerprints change, which ends mutes and reopens them for explanation"
 	truncated = `spec.fingerprint: "18a01a3c8832" is no fingerprint, which has 64 digits of 0-9a-f, and mutes nothing: ` +
