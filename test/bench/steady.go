@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,7 +37,12 @@ func (b *bench) steady(ctx context.Context) error {
 	}
 	changes := min(int(steadyTime.Seconds())*steadyRate, b.size.reports)
 	lag := &lags{since: map[string]time.Time{}, done: make(chan struct{}), wanted: changes}
-	findings, err := c.Watch(ctx, &candorv1alpha1.FindingList{})
+	// From now on: a watch that starts with every Finding is cut off when it falls behind.
+	var now candorv1alpha1.FindingList
+	if err := c.List(ctx, &now, client.Limit(1)); err != nil {
+		return fmt.Errorf("listing Findings: %w", err)
+	}
+	findings, err := c.Watch(ctx, &candorv1alpha1.FindingList{}, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: now.ResourceVersion}})
 	if err != nil {
 		return fmt.Errorf("watching Findings: %w", err)
 	}
