@@ -71,7 +71,7 @@ func (e *Explainer) ask(ctx context.Context, q question) *result {
 		return r
 	}
 	r.unasked = false
-	start, asked := e.Clock.Now(), identify(prepared.model, e.Models.Key(prepared.model.Provider))
+	start, asked := e.Clock.Now(), prepared.model.identity
 	reply, failure := e.send(ctx, prepared)
 	took := e.Clock.Since(start)
 	e.Pause.Heard(asked, failure, e.Clock.Now())
@@ -108,7 +108,7 @@ func (e *Explainer) reserve(ctx context.Context, q question) (*ready, budget.Rec
 	var receipt budget.Receipt
 	cost := budget.Estimate(len(p.body), p.model.Settings.MaxOutputTokens, p.model.Prices)
 	err = e.Ledger.Change(ctx, func(ledger *candorv1alpha1.LedgerStatus) error {
-		if until, _ := e.Pause.Until(p.model, e.Models.Key(p.model.Provider), e.Clock.Now()); !until.IsZero() {
+		if until, _ := e.Pause.Until(p.model.identity, e.Clock.Now()); !until.IsZero() {
 			return fmt.Errorf("%w: the server asked to wait meanwhile", errUnasked)
 		}
 		var denial *budget.Denial
@@ -135,15 +135,14 @@ func (e *Explainer) prepare(ctx context.Context, q question) (*ready, error) {
 	if err := e.Live.Get(ctx, q.name, f); err != nil {
 		return nil, fmt.Errorf("reading the Finding: %w", err)
 	}
-	var policies candorv1alpha1.SignalPolicyList
-	if err := e.Live.List(ctx, &policies, client.InNamespace(q.name.Namespace)); err != nil {
-		return nil, fmt.Errorf("listing the policies: %w", err)
+	pays, err := payer(ctx, e.Live, f)
+	if err != nil {
+		return nil, err
 	}
-	payer := policy.Payer(policies.Items, f.Spec.Source.Provider)
-	if payer == nil {
+	if pays == nil {
 		return nil, errUnasked
 	}
-	if enabled, sharing := policy.Explains(payer); !enabled || sharing != q.sharing || f.UID != q.uid || !current(f, q.fingerprint) || !present(f) {
+	if enabled, sharing := policy.Explains(pays); !enabled || sharing != q.sharing || f.UID != q.uid || !current(f, q.fingerprint) || !present(f) {
 		return nil, errUnasked
 	}
 	body, err := Compose(f, model, q.sharing)
@@ -153,7 +152,7 @@ func (e *Explainer) prepare(ctx context.Context, q question) (*ready, error) {
 	if keyOf(body) != q.key {
 		return nil, errUnasked
 	}
-	return &ready{question: q, model: model, operating: operating, payer: payer, body: body}, nil
+	return &ready{question: q, model: model, operating: operating, payer: pays, body: body}, nil
 }
 
 // send asks the model.

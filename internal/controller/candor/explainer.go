@@ -98,11 +98,11 @@ func (e *Explainer) look(ctx context.Context, f *candorv1alpha1.Finding, muted b
 	if s.idle() {
 		return s, nil
 	}
-	var policies candorv1alpha1.SignalPolicyList
-	if err := e.Client.List(ctx, &policies, client.InNamespace(f.Namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
-		return nil, fmt.Errorf("listing the policies of %s: %w", f.Namespace, err)
+	s.facts.Payer, err = payer(ctx, e.Client, f, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	if err != nil {
+		return nil, err
 	}
-	if s.facts.Payer = policy.Payer(policies.Items, f.Spec.Source.Provider); s.facts.Payer != nil {
+	if s.facts.Payer != nil {
 		_, s.sharing = policy.Explains(s.facts.Payer)
 	}
 	if s.model != nil {
@@ -112,6 +112,15 @@ func (e *Explainer) look(ctx context.Context, f *candorv1alpha1.Finding, muted b
 		}
 	}
 	return s, nil
+}
+
+// payer returns the policy that pays for an explanation of the Finding, nil when there is none.
+func payer(ctx context.Context, reader client.Reader, f *candorv1alpha1.Finding, options ...client.ListOption) (*candorv1alpha1.SignalPolicy, error) {
+	var policies candorv1alpha1.SignalPolicyList
+	if err := reader.List(ctx, &policies, append(options, client.InNamespace(f.Namespace))...); err != nil {
+		return nil, fmt.Errorf("listing the policies of %s: %w", f.Namespace, err)
+	}
+	return policy.Payer(policies.Items, f.Spec.Source.Provider), nil
 }
 
 // decide takes the Finding through the gate. Where only the request is missing it composes it, also in mode Audit, in which it
@@ -169,7 +178,7 @@ func (e *Explainer) lookFurther(ctx context.Context, s *situation) error {
 		return err
 	}
 	s.facts.Equal = equal
-	until, probe := e.Pause.Until(s.model, e.Models.Key(s.model.Provider), now)
+	until, probe := e.Pause.Until(s.model.identity, now)
 	s.facts.Paused = until
 	limit := s.model.Concurrent
 	if probe {

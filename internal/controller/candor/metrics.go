@@ -223,7 +223,7 @@ func (c *explainCollector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, label)
 	}
 	open := 0.0
-	if until, _ := e.Pause.Until(model, e.Models.Key(model.Provider), e.Clock.Now()); !until.IsZero() {
+	if until, _ := e.Pause.Until(model.identity, e.Clock.Now()); !until.IsZero() {
 		open = 1
 	}
 	gauge(c.open, open, model.Backend.Name())

@@ -6,6 +6,7 @@ package candor
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"sync"
 	"time"
@@ -37,6 +38,8 @@ type Model struct {
 	Prices     *candorv1alpha1.Prices
 	Timeout    time.Duration
 	Concurrent int
+	// identity differs for another model, address or key.
+	identity [sha256.Size]byte
 }
 
 // Models makes models of what people configure.
@@ -75,14 +78,15 @@ func (m *Models) For(operating *candorv1alpha1.OperatingPolicy) (*Model, *Unusab
 	if spec.Provider == "" {
 		return nil, &Unusable{Message: "No model is configured: Findings stay deterministic."}
 	}
-	if spec.Provider == candorv1alpha1.ModelAnthropic && m.Key(spec.Provider) == "" {
+	key := m.Key(spec.Provider)
+	if spec.Provider == candorv1alpha1.ModelAnthropic && key == "" {
 		return nil, &Unusable{Reason: candorv1alpha1.ReasonNoKey, Message: "There is no key for the model: put it into the Secret candor-llm beside the manager, as anthropic-api-key."}
 	}
 	backend, err := m.backend(backendKey{spec.Provider, spec.BaseURL})
 	if err != nil {
 		return nil, &Unusable{Reason: candorv1alpha1.ReasonModelInvalid, Message: fmt.Sprintf("The model cannot be asked: %v.", err)}
 	}
-	return &Model{
+	model := &Model{
 		Provider: spec.Provider, Backend: backend, Address: spec.BaseURL, Prices: spec.Prices,
 		Settings: llm.Settings{
 			Model: spec.Name, MaxOutputTokens: cmp.Or(spec.MaxOutputTokens, defaultOutputTokens),
@@ -91,7 +95,9 @@ func (m *Models) For(operating *candorv1alpha1.OperatingPolicy) (*Model, *Unusab
 		},
 		Timeout:    cmp.Or(time.Duration(spec.TimeoutSeconds)*time.Second, defaultTimeout),
 		Concurrent: cmp.Or(int(spec.MaxConcurrent), defaultConcurrent),
-	}, nil
+	}
+	model.identity = identify(model, key)
+	return model, nil
 }
 
 // mark differs whenever the model, its address or its key does, or why none can be asked.
@@ -100,8 +106,7 @@ func (m *Models) mark(operating *candorv1alpha1.OperatingPolicy) string {
 	if unusable != nil {
 		return unusable.Message
 	}
-	of := identify(model, m.Key(model.Provider))
-	return string(of[:])
+	return string(model.identity[:])
 }
 
 func (m *Models) backend(key backendKey) (llm.Backend, error) {

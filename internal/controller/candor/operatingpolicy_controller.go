@@ -91,7 +91,7 @@ func (s *OperatingPolicySyncer) showPause(p *candorv1alpha1.OperatingPolicy, mod
 		lifecycle.RemoveCondition(p, candorv1alpha1.ConditionBackendPaused)
 		return false
 	}
-	_, probing := s.Pause.Until(model, s.Models.Key(model.Provider), now)
+	_, probing := s.Pause.Until(model.identity, now)
 	last := s.Pause.Last()
 	if !probing || last == nil {
 		lifecycle.RemoveCondition(p, candorv1alpha1.ConditionBackendPaused)

@@ -31,11 +31,11 @@ type Pause struct {
 	last     *llm.Error
 }
 
-// Until returns until when the model must not be asked, zero when it may, and whether only one call may run.
-func (p *Pause) Until(model *Model, key string, now time.Time) (until time.Time, probe bool) {
+// Until returns until when the model, as identify tells it, must not be asked, zero when it may, and whether only one call may run.
+func (p *Pause) Until(of [sha256.Size]byte, now time.Time) (until time.Time, probe bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if of := identify(model, key); of != p.of {
+	if of != p.of {
 		p.of, p.until, p.failures, p.last = of, time.Time{}, 0, nil
 	}
 	if now.Before(p.until) {

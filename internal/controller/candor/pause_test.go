@@ -32,7 +32,7 @@ func waitsAfter(p *Pause, failure *llm.Error, times int) []time.Duration {
 	now := noon
 	for range times {
 		p.Heard(identify(someModel(), "key"), failure, now)
-		until, _ := p.Until(someModel(), "key", now)
+		until, _ := p.Until(identify(someModel(), "key"), now)
 		if until.IsZero() {
 			all = append(all, 0)
 			continue
@@ -67,7 +67,7 @@ func TestAModelIsLeftAloneAfterAFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, p := NewWithT(t), &Pause{}
-			p.Until(someModel(), "key", noon)
+			p.Until(identify(someModel(), "key"), noon)
 			g.Expect(waitsAfter(p, failed(test.class, test.after), len(test.want))).To(Equal(test.want))
 		})
 	}
@@ -84,13 +84,13 @@ func TestAPauseEndsAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, p := NewWithT(t), &Pause{}
 			model, key := someModel(), "key"
-			p.Until(model, key, noon)
+			p.Until(identify(model, key), noon)
 			p.Heard(identify(someModel(), "key"), failed(llm.AuthFailed, 0), noon)
-			until, probe := p.Until(model, key, noon)
+			until, probe := p.Until(identify(model, key), noon)
 			g.Expect(until).To(Equal(noon.Add(time.Minute)))
 			g.Expect(probe).To(BeTrue())
 			change(model, &key)
-			until, probe = p.Until(model, key, noon)
+			until, probe = p.Until(identify(model, key), noon)
 			g.Expect(until).To(BeZero())
 			g.Expect(probe).To(BeFalse())
 			if last := p.Last(); last != nil {
@@ -113,14 +113,14 @@ func TestOneCallTriesWhetherAPauseIsOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, p := NewWithT(t), &Pause{}
-			p.Until(someModel(), "key", noon)
+			p.Until(identify(someModel(), "key"), noon)
 			p.Heard(identify(someModel(), "key"), failed(llm.Unavailable, 0), noon)
 			over := noon.Add(15 * time.Second)
-			until, probe := p.Until(someModel(), "key", over)
+			until, probe := p.Until(identify(someModel(), "key"), over)
 			g.Expect(until).To(BeZero())
 			g.Expect(probe).To(BeTrue(), "one call at first")
 			p.Heard(identify(someModel(), "key"), test.heard, over)
-			until, probe = p.Until(someModel(), "key", over)
+			until, probe = p.Until(identify(someModel(), "key"), over)
 			g.Expect(until).To(Equal(test.until))
 			g.Expect(probe).To(Equal(test.probe))
 		})
@@ -129,28 +129,28 @@ func TestOneCallTriesWhetherAPauseIsOver(t *testing.T) {
 
 func TestCallsThatRanAtOnceAndFailedTogetherAreOneFailure(t *testing.T) {
 	g, p := NewWithT(t), &Pause{}
-	p.Until(someModel(), "key", noon)
+	p.Until(identify(someModel(), "key"), noon)
 	for range 5 {
 		p.Heard(identify(someModel(), "key"), failed(llm.Unavailable, 0), noon)
 	}
-	until, _ := p.Until(someModel(), "key", noon)
+	until, _ := p.Until(identify(someModel(), "key"), noon)
 	g.Expect(until).To(Equal(noon.Add(15 * time.Second)))
 	p.Heard(identify(someModel(), "key"), failed(llm.RateLimited, time.Second), noon.Add(time.Second))
-	until, _ = p.Until(someModel(), "key", noon)
+	until, _ = p.Until(identify(someModel(), "key"), noon)
 	g.Expect(until).To(Equal(noon.Add(21*time.Second)), "the longer wait counts")
 	p.Heard(identify(someModel(), "key"), failed(llm.Unavailable, 0), noon.Add(2*time.Second))
-	until, _ = p.Until(someModel(), "key", noon)
+	until, _ = p.Until(identify(someModel(), "key"), noon)
 	g.Expect(until).To(Equal(noon.Add(21*time.Second)), "a later failure shortens nothing")
 }
 
 func TestWhatConcernsAnotherModelOrEndsBeforeThePauseDoesNotTouchIt(t *testing.T) {
 	g, p := NewWithT(t), &Pause{}
-	p.Until(someModel(), "key", noon)
+	p.Until(identify(someModel(), "key"), noon)
 	p.Heard(identify(someModel(), "former"), failed(llm.AuthFailed, 0), noon)
-	until, _ := p.Until(someModel(), "key", noon)
+	until, _ := p.Until(identify(someModel(), "key"), noon)
 	g.Expect(until).To(BeZero(), "the former key was refused")
 	p.Heard(identify(someModel(), "key"), failed(llm.Unavailable, 0), noon)
 	p.Heard(identify(someModel(), "key"), nil, noon.Add(time.Second))
-	until, _ = p.Until(someModel(), "key", noon.Add(time.Second))
+	until, _ = p.Until(identify(someModel(), "key"), noon.Add(time.Second))
 	g.Expect(until).To(Equal(noon.Add(15*time.Second)), "a call that was begun before succeeded")
 }

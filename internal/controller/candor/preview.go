@@ -29,13 +29,13 @@ func Preview(ctx context.Context, reader client.Reader, models *Models, name typ
 	if err := reader.Get(ctx, name, f); err != nil {
 		return nil, nil, fmt.Errorf("reading the Finding: %w", err)
 	}
-	var policies candorv1alpha1.SignalPolicyList
-	if err := reader.List(ctx, &policies, client.InNamespace(name.Namespace)); err != nil {
-		return nil, nil, fmt.Errorf("listing the policies of %s: %w", name.Namespace, err)
+	pays, err := payer(ctx, reader, f)
+	if err != nil {
+		return nil, nil, err
 	}
 	sharing := candorv1alpha1.SharingCluster
-	if payer := policy.Payer(policies.Items, f.Spec.Source.Provider); payer != nil {
-		_, sharing = policy.Explains(payer)
+	if pays != nil {
+		_, sharing = policy.Explains(pays)
 	}
 	body, err := Compose(f, model, sharing)
 	return body, model, err
