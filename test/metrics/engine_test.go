@@ -1,8 +1,8 @@
 // Copyright The Candor Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics tests the dashboard of config/grafana and the rules of config/prometheus with Prometheus' own engine, against
-// what a manager at work exports.
+// Package metrics tests the dashboard of config/grafana and the rules of config/prometheus: their queries with Prometheus' engine,
+// against what a manager at work exports, and with promtool when which alert fires.
 package metrics
 
 import (

@@ -74,20 +74,28 @@ func (d dashboard) queries() []query {
 	return all
 }
 
-// loadRules reads the rules as Prometheus does, which checks expressions, durations and templates.
-func loadRules(t *testing.T) []rulefmt.Rule {
+// ruleGroups returns the rules as a file of Prometheus, which has no more than the spec of the PrometheusRule.
+func ruleGroups(t *testing.T) []byte {
 	t.Helper()
 	g := NewWithT(t)
 	content, err := os.ReadFile(rulesFile)
 	g.Expect(err).NotTo(HaveOccurred())
-	var object struct {
+	var rule struct {
 		Kind string
-		Spec json.RawMessage
+		Spec any
 	}
-	g.Expect(yaml.Unmarshal(content, &object)).To(Succeed())
-	g.Expect(object.Kind).To(Equal("PrometheusRule"))
-	groups, errs := rulefmt.Parse(object.Spec, false, model.UTF8Validation, promQL)
-	g.Expect(errs).To(BeEmpty())
+	g.Expect(yaml.Unmarshal(content, &rule)).To(Succeed())
+	g.Expect(rule.Kind).To(Equal("PrometheusRule"))
+	groups, err := yaml.Marshal(rule.Spec)
+	g.Expect(err).NotTo(HaveOccurred())
+	return groups
+}
+
+// loadRules reads the rules as Prometheus does.
+func loadRules(t *testing.T) []rulefmt.Rule {
+	t.Helper()
+	groups, errs := rulefmt.Parse(ruleGroups(t), false, model.UTF8Validation, promQL)
+	NewWithT(t).Expect(errs).To(BeEmpty())
 	var rules []rulefmt.Rule
 	for _, group := range groups.Groups {
 		rules = append(rules, group.Rules...)

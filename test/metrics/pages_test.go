@@ -16,7 +16,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const runbooks = "../../docs/runbooks"
+const (
+	runbooks   = "../../docs/runbooks"
+	runbookURL = "https://github.com/candor-dev/candor/blob/main/docs/runbooks/"
+)
 
 // deprecated are types of panels that Grafana has replaced.
 var deprecated = []string{"graph", "singlestat", "table-old", "grafana-piechart-panel", "grafana-worldmap-panel", "natel-discrete-panel"}
@@ -82,7 +85,7 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 			g, page := NewWithT(t), rule.Alert+".md"
 			g.Expect(rule.Labels["severity"]).To(BeElementOf("critical", "warning"))
 			g.Expect(rule.Annotations).To(And(HaveKey("summary"), HaveKey("description")))
-			g.Expect(rule.Annotations["runbook_url"]).To(Equal("https://github.com/candor-dev/candor/blob/main/docs/runbooks/" + page))
+			g.Expect(rule.Annotations["runbook_url"]).To(Equal(runbookURL + page))
 			g.Expect(string(index)).To(ContainSubstring("(" + page + ")"))
 			text, err := os.ReadFile(filepath.Join(runbooks, page))
 			g.Expect(err).NotTo(HaveOccurred())

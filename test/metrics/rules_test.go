@@ -4,65 +4,16 @@
 package metrics
 
 import (
-	"context"
 	"fmt"
-	"maps"
-	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/rulefmt"
-	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/template"
 )
-
-// fires returns what Prometheus shows of the alerts that fire at a time: the name, the labels and the summary.
-func fires(t *testing.T, rules []rulefmt.Rule, m memory, at time.Duration) []string {
-	t.Helper()
-	alerts := []string{}
-	for _, rule := range rules {
-		since := map[string]time.Duration{}
-		last := map[string]promql.Sample{}
-		for now := time.Duration(0); now <= at; now += step {
-			holds := map[string]promql.Sample{}
-			for _, sample := range m.at(t, rule.Expr, now) {
-				holds[sample.Metric.String()] = sample
-			}
-			maps.DeleteFunc(since, func(key string, _ time.Duration) bool { _, still := holds[key]; return !still })
-			for key := range holds {
-				if _, known := since[key]; !known {
-					since[key] = now
-				}
-			}
-			last = holds
-		}
-		for key, start := range since {
-			if at-start >= time.Duration(rule.For) {
-				alerts = append(alerts, rule.Alert+": "+expand(t, rule.Annotations["summary"], last[key]))
-				expand(t, rule.Annotations["description"], last[key])
-			}
-		}
-	}
-	slices.Sort(alerts)
-	return alerts
-}
-
-// expand fills in a template as Prometheus does. A label that the alert does not have is a mistake.
-func expand(t *testing.T, text string, sample promql.Sample) string {
-	t.Helper()
-	g := NewWithT(t)
-	data := template.AlertTemplateData(sample.Metric.Map(), nil, "", sample)
-	prefix := "{{$labels := .Labels}}{{$value := .Value}}"
-	query := func(context.Context, string, time.Time) (promql.Vector, error) { return nil, nil }
-	expanded, err := template.NewTemplateExpander(context.Background(), prefix+text, "annotation", data, model.Time(0), query, &url.URL{}, []string{"missingkey=error"}).Expand()
-	g.Expect(err).NotTo(HaveOccurred(), text)
-	g.Expect(expanded).NotTo(ContainSubstring("<no value>"))
-	return expanded
-}
 
 // of puts the labels of a replica into the descriptions of series.
 func of(pod string, descriptions ...string) []string {
@@ -98,30 +49,55 @@ func but(series []string, changes ...string) []string {
 	return series
 }
 
+// TestRules holds each scenario to exactly the alerts that fire then, with all that they say.
 func TestRules(t *testing.T) {
+	needPromtool(t)
+	rules := filepath.Join(t.TempDir(), "rules.yaml")
+	NewWithT(t).Expect(os.WriteFile(rules, ruleGroups(t), 0o600)).To(Succeed())
+	promtool(t, "check", "rules", "--lint-fatal", rules)
 	waiting := of("candor-1", `leader_election_master_status{} 0x400`, `candor_provider_up{provider="trivy"} 0x400`)
+	down := alert{
+		`CandorDown{severity="critical"}`,
+		"No Candor is at work.",
+		"For 10 minutes no replica has been scraped that holds the lease. Findings are neither made nor brought up to date.",
+	}
 	for name, c := range map[string]struct {
 		series []string
 		at     time.Duration
-		want   []string
+		want   []alert
 	}{
-		"a leader at work and a replica that waits":     {append(healthy(), waiting...), 3 * time.Hour, nil},
-		"a leader without a model":                      {of("candor-0", `leader_election_master_status{} 1x400`, `candor_provider_up{provider="trivy"} 1x400`), 3 * time.Hour, nil},
-		"nothing is scraped":                            {nil, 10 * time.Minute, []string{"CandorDown: No Candor is at work."}},
-		"nothing has been scraped for 9 minutes":        {nil, 9 * time.Minute, nil},
-		"every replica waits":                           {waiting, time.Hour, []string{"CandorDown: No Candor is at work."}},
-		"the leader changes after a crash":              {append(of("candor-0", `leader_election_master_status{} 1x60`), of("candor-1", `leader_election_master_status{} 0x63 1x200`)...), 75 * time.Minute, nil},
-		"the reports of a provider are not watched":     {but(healthy(), `candor_provider_up{provider="trivy"} 1x60 0x100`), 95 * time.Minute, []string{"CandorProviderDown: Reports of trivy are not being read."}},
+		"a leader at work and a replica that waits": {append(healthy(), waiting...), 3 * time.Hour, nil},
+		"a leader without a model":                  {of("candor-0", `leader_election_master_status{} 1x400`, `candor_provider_up{provider="trivy"} 1x400`), 3 * time.Hour, nil},
+		"nothing is scraped":                        {nil, 10 * time.Minute, []alert{down}},
+		"nothing has been scraped for 9 minutes":    {nil, 9 * time.Minute, nil},
+		"every replica waits":                       {waiting, time.Hour, []alert{down}},
+		"the leader changes after a crash":          {append(of("candor-0", `leader_election_master_status{} 1x60`), of("candor-1", `leader_election_master_status{} 0x63 1x200`)...), 75 * time.Minute, nil},
+		"the reports of a provider are not watched": {
+			but(healthy(), `candor_provider_up{provider="trivy"} 1x60 0x100`), 95 * time.Minute,
+			[]alert{{
+				`CandorProviderDown{namespace="candor-system", provider="trivy", severity="warning"}`,
+				"Reports of trivy are not being read.",
+				"For 30 minutes Candor has not been watching the reports of trivy. Its Findings go Stale, and new problems are not found.",
+			}},
+		},
 		"they have not been watched for 20 minutes":     {but(healthy(), `candor_provider_up{provider="trivy"} 1x60 0x100`), 81 * time.Minute, nil},
 		"without leader election, they are not watched": {of("candor-0", `candor_provider_up{provider="trivy"} 0x100`), 9 * time.Minute, nil},
 		"a first report is dropped": {
 			healthy(`candor_reports_dropped_total{provider="trivy", reason="malformed"} _x90 1x300`), 100 * time.Minute,
-			[]string{"CandorReportsDropped: Reports of trivy cannot be used."},
+			[]alert{{
+				`CandorReportsDropped{namespace="candor-system", provider="trivy", reason="malformed", severity="warning"}`,
+				"Reports of trivy cannot be used.",
+				"In the last hour reports of trivy were dropped with the reason malformed. No Finding says what they say.",
+			}},
 		},
 		"a report was dropped two hours ago": {healthy(`candor_reports_dropped_total{provider="trivy", reason="malformed"} _x90 1x300`), 220 * time.Minute, nil},
 		"one more report is dropped": {
 			healthy(`candor_reports_dropped_total{provider="trivy", reason="no_resource_name"} 3x90 4x300`), 100 * time.Minute,
-			[]string{"CandorReportsDropped: Reports of trivy cannot be used."},
+			[]alert{{
+				`CandorReportsDropped{namespace="candor-system", provider="trivy", reason="no_resource_name", severity="warning"}`,
+				"Reports of trivy cannot be used.",
+				"In the last hour reports of trivy were dropped with the reason no_resource_name. No Finding says what they say.",
+			}},
 		},
 		"reports of the scanner's own Jobs and of ended ReplicaSets are dropped": {
 			healthy(`candor_reports_dropped_total{provider="trivy", reason="scan_job"} 0+1x300`, `candor_reports_dropped_total{provider="trivy", reason="owner_gone"} 0+1x300`),
@@ -129,12 +105,20 @@ func TestRules(t *testing.T) {
 		},
 		"the server refuses the key, and is asked now and then": {
 			but(healthy(), `candor_circuit_open{backend="anthropic"} 0x60 1x14 0 1x14 0 1x14 0 1x40`), 95 * time.Minute,
-			[]string{"CandorModelPaused: The model's server (anthropic) cannot be used."},
+			[]alert{{
+				`CandorModelPaused{namespace="candor-system", backend="anthropic", severity="warning"}`,
+				"The model's server (anthropic) cannot be used.",
+				"For 30 minutes the server has refused the key, asked to wait, or not answered. Findings wait for their explanation; nothing else is held up.",
+			}},
 		},
 		"the server asks to wait for ten minutes": {but(healthy(), `candor_circuit_open{backend="anthropic"} 0x60 1x10 0x200`), 95 * time.Minute, nil},
 		"two of three calls give no answer": {
 			healthy(`candor_llm_calls_total{backend="anthropic", model="m", outcome="InvalidOutput"} 0+2x400`), 2 * time.Hour,
-			[]string{"CandorModelFailing: Most calls of m give no answer."},
+			[]alert{{
+				`CandorModelFailing{namespace="candor-system", backend="anthropic", model="m", severity="warning"}`,
+				"Most calls of m give no answer.",
+				"66.67% of the last hour's calls of m (anthropic) gave no usable answer. Some of them are paid for.",
+			}},
 		},
 		"one of three calls gives no answer": {
 			but(healthy(`candor_llm_calls_total{backend="anthropic", model="m", outcome="InvalidOutput"} 0+1x400`),
@@ -146,30 +130,50 @@ func TestRules(t *testing.T) {
 		},
 		"the calls of the budget are used up": {
 			but(healthy(), `candor_budget_remaining{unit="calls"} 200x60 0x400`), 3 * time.Hour,
-			[]string{"CandorBudgetExhausted: The cluster's budget of calls is used up."},
+			[]alert{{
+				`CandorBudgetExhausted{namespace="candor-system", unit="calls", severity="warning"}`,
+				"The cluster's budget of calls is used up.",
+				"For an hour the budget of the cluster has had 0 calls left. Findings wait for their explanation until its window frees.",
+			}},
 		},
 		"too few tokens for a question are left": {
 			but(healthy(), `candor_budget_remaining{unit="tokens"} 1000000x60 5000x400`), 4 * time.Hour,
-			[]string{"CandorBudgetExhausted: The cluster's budget of tokens is used up."},
+			[]alert{{
+				`CandorBudgetExhausted{namespace="candor-system", unit="tokens", severity="warning"}`,
+				"The cluster's budget of tokens is used up.",
+				"For an hour the budget of the cluster has had 5k tokens left. Findings wait for their explanation until its window frees.",
+			}},
 		},
 		"the calls have been used up for 45 minutes": {but(healthy(), `candor_budget_remaining{unit="calls"} 200x60 0x400`), 105 * time.Minute, nil},
 		"a used-up budget frees within the hour":     {but(healthy(), `candor_budget_remaining{unit="calls"} 200x60 0x50 10x400`), 150 * time.Minute, nil},
 		"the rest of the budget lasts for two hours": {
 			but(healthy(), `candor_budget_remaining{unit="calls"} 200-1x120 80x20`), 110 * time.Minute,
-			[]string{"CandorSpendingFast: The cluster's budget of calls will be used up within 4 hours."},
+			[]alert{{
+				`CandorSpendingFast{namespace="candor-system", unit="calls", severity="warning"}`,
+				"The cluster's budget of calls will be used up within 4 hours.",
+				"90 calls are left. At the pace of the last hour they are used up within 4 hours.",
+			}},
 		},
 		"the rest of the budget lasts for hours yet":  {but(healthy(), `candor_budget_remaining{unit="tokens"} 1000000-1000x400`), 3 * time.Hour, nil},
 		"the window frees as much as is spent":        {but(healthy(), `candor_budget_remaining{unit="calls"} 3x400`), 3 * time.Hour, nil},
 		"a manager that has just started spends fast": {but(healthy(), `candor_budget_remaining{unit="calls"} 200-3x50`), 45 * time.Minute, nil},
 		"every fifth pass fails": {
 			but(healthy(), `controller_runtime_reconcile_errors_total{controller="finding"} 0+2x400`), 2 * time.Hour,
-			[]string{"CandorReconcileErrors: The finding controller fails again and again."},
+			[]alert{{
+				`CandorReconcileErrors{namespace="candor-system", controller="finding", severity="warning"}`,
+				"The finding controller fails again and again.",
+				"For 30 minutes 20% of the passes of the finding controller have ended with an error.",
+			}},
 		},
 		"every fiftieth pass fails": {but(healthy(), `controller_runtime_reconcile_errors_total{controller="finding"} 0+0.2x400`), 2 * time.Hour, nil},
 		"objects wait and no pass ends": {
 			but(healthy(), `workqueue_depth{controller="finding", name="finding", priority="0"} 0x60 7x400`,
 				`controller_runtime_reconcile_total{controller="finding", result="success"} 0+10x60 600x400`), 90 * time.Minute,
-			[]string{"CandorQueueStuck: The finding controller does not work on its queue."},
+			[]alert{{
+				`CandorQueueStuck{namespace="candor-system", controller="finding", severity="critical"}`,
+				"The finding controller does not work on its queue.",
+				"7 objects wait for the finding controller, which has not ended a pass for 20 minutes.",
+			}},
 		},
 		"many objects wait and passes end": {but(healthy(), `workqueue_depth{controller="finding", name="finding", priority="0"} 5000x400`), 3 * time.Hour, nil},
 		"nothing waits and no pass ends":   {but(healthy(), `controller_runtime_reconcile_total{controller="finding", result="success"} 600x400`), 3 * time.Hour, nil},
@@ -180,17 +184,10 @@ func TestRules(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var m memory
-			m.load(t, c.series...)
-			NewWithT(t).Expect(fires(t, loadRules(t), m, c.at)).To(HaveExactElements(toAny(c.want)...))
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "test.yaml")
+			NewWithT(t).Expect(os.WriteFile(file, unitTest(t, rules, name, c.series, c.at, c.want), 0o600)).To(Succeed())
+			promtool(t, "test", "rules", file)
 		})
 	}
-}
-
-func toAny(list []string) []any {
-	all := make([]any, 0, len(list))
-	for _, each := range list {
-		all = append(all, each)
-	}
-	return all
 }
