@@ -40,13 +40,19 @@ type Explainer struct {
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
 	Metrics  *Metrics
+	// LookForKeys says when to look whether the key has changed; nil is every 30 seconds.
+	LookForKeys <-chan time.Time
 }
 
 // Start implements manager.Runnable: it has every Finding looked at when a model becomes usable, stops being so, or has another
 // key, without a change of any object. That is what a mounted Secret does.
 func (e *Explainer) Start(ctx context.Context) error {
-	ticker := time.NewTicker(keyPoll)
-	defer ticker.Stop()
+	look := e.LookForKeys
+	if look == nil {
+		ticker := time.NewTicker(keyPoll)
+		defer ticker.Stop()
+		look = ticker.C
+	}
 	for last, first := "", true; ; first = false {
 		if operating, err := operatingPolicy(ctx, e.Client); err == nil {
 			now := e.Models.mark(operating)
@@ -58,7 +64,7 @@ func (e *Explainer) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-ticker.C:
+		case <-look:
 		}
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"unicode"
+
+	"github.com/candor-dev/candor/internal/egress"
 )
 
 const (
@@ -99,10 +101,10 @@ func (x *Exchange) Failure(ctx context.Context, err error) *Error {
 	switch late := ctx.Err() != nil || timedOut(broken); {
 	case x.failed():
 		return x.refused()
-	case errors.Is(err, ErrRedirect):
+	case errors.Is(err, egress.ErrRedirect):
 		return &Error{Class: ConfigInvalid, Err: x.because("model.baseURL is not the address of the API", err)}
-	case errors.Is(broken, ErrBodyTooLarge):
-		return &Error{Class: TooLarge, Billed: true, Err: ErrBodyTooLarge}
+	case errors.Is(broken, egress.ErrBodyTooLarge):
+		return &Error{Class: TooLarge, Billed: true, Err: errors.New("the answer is larger than 1 MiB")}
 	case x.response == nil && !x.sent.Load():
 		return &Error{Class: Unreachable, Err: x.because("nothing was sent", err)}
 	case late:

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -187,11 +188,13 @@ var _ = Describe("No model key", func() {
 		Expect(model.Stats().Calls).To(BeZero())
 	})
 
-	It("becomes one that explains as soon as there is a key, without a restart", func(ctx SpecContext) {
+	It("becomes one that explains as soon as there is a key, without a restart and without a change of any object, and so does a renewed one", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		model := withModel(w)
 		file := filepath.Join(w.options.Models.KeyFolder, "anthropic-api-key")
 		Expect(os.Remove(file)).To(Succeed())
+		look := make(chan time.Time)
+		w.lookForKeys = look
 		w.start(ctx)
 		w.deploy(ctx, "web", own("web", "HIGH"))
 		Eventually(outcome(w.of(ctx, "web"))).Should(Equal(candorv1alpha1.OutcomeStillPresent))
@@ -199,15 +202,31 @@ var _ = Describe("No model key", func() {
 		Expect(why(w.of(ctx, "web"))()).To(BeEmpty())
 		Expect(explained(w.of(ctx, "web"))()).To(Equal(candorv1alpha1.ExplainedOff))
 		Expect(w.counter.Reads()).NotTo(HaveKey("get findings"))
+		lookTwice := func() { // the second one is taken when the first look is over
+			for range 2 {
+				Eventually(look).Should(BeSent(w.clock.Now()))
+			}
+		}
+		lookTwice()
+		Expect(model.Stats().Calls).To(BeZero())
 		w.writeKey(modelKey)
-		w.wakeFinding(ctx, w.of(ctx, "web")().Name)
+		Eventually(look).Should(BeSent(w.clock.Now()))
 		Eventually(why(w.of(ctx, "web"))).Should(Equal(candorv1alpha1.ReasonEnriched))
 		Expect(model.Stats().Calls).To(Equal(1))
 
-		Expect(os.Remove(file)).To(Succeed())
+		w.writeKey("another-key-of-the-test")
 		w.scan(ctx, "web", own("web", "CRITICAL"))
+		Eventually(why(w.of(ctx, "web"))).Should(Equal(candorv1alpha1.ReasonAuthFailed))
+		lookTwice()
+		w.writeKey(modelKey)
+		Eventually(look).Should(BeSent(w.clock.Now()))
+		Eventually(why(w.of(ctx, "web"))).Should(Equal(candorv1alpha1.ReasonEnriched))
+		Expect(model.Stats().Calls).To(Equal(3), "one of them refused")
+
+		Expect(os.Remove(file)).To(Succeed())
+		w.scan(ctx, "web", own("other", "HIGH"))
 		Eventually(why(w.of(ctx, "web"))).Should(Equal(candorv1alpha1.ReasonNoModel))
-		Expect(model.Stats().Calls).To(Equal(1))
+		Expect(model.Stats().Calls).To(Equal(3))
 	})
 })
 

@@ -52,6 +52,8 @@ type world struct {
 	meddle func(http.RoundTripper) http.RoundTripper
 	// gather is how long Findings are collected before the worst of them is explained; zero is a tenth of a second.
 	gather time.Duration
+	// lookForKeys says when to look whether the key has changed; nil is every 30 seconds.
+	lookForKeys chan time.Time
 	// backlog is what a manager that was stopped at work left in the metrics of its queues.
 	backlog float64
 	// fences counts the moves of the fence.
@@ -116,7 +118,7 @@ func (w *world) start(ctx context.Context) {
 	w.wakeFindings, w.wakeSuppressions = make(chan event.GenericEvent), make(chan event.GenericEvent)
 	running, cancel := context.WithCancel(context.Background())
 	mgr, err := app.New(running, config, w.options, app.Parts{
-		Clock: w.clock, Registry: w.registry, Several: true, GatherCalls: cmp.Or(w.gather, 100*time.Millisecond),
+		Clock: w.clock, Registry: w.registry, Several: true, GatherCalls: cmp.Or(w.gather, 100*time.Millisecond), LookForKeys: w.lookForKeys,
 		WakeReports: w.wakeReports, WakeFindings: w.wakeFindings, WakeSuppressions: w.wakeSuppressions,
 	})
 	Expect(err).NotTo(HaveOccurred())

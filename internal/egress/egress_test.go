@@ -1,7 +1,7 @@
 // Copyright The Candor Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package llm
+package egress
 
 import (
 	"bytes"
@@ -26,6 +26,9 @@ import (
 	"github.com/candor-dev/candor/internal/netguard"
 )
 
+// maxBody is that of the clients of these tests.
+const maxBody = 1 << 20
+
 func administrator(t *testing.T, options netguard.Options) *netguard.Guard {
 	t.Helper()
 	guard, err := netguard.New(netguard.Administrator, options)
@@ -34,12 +37,13 @@ func administrator(t *testing.T, options netguard.Options) *netguard.Guard {
 }
 
 // clientOf fills in what a test does not say.
-func clientOf(t *testing.T, options HTTPOptions) *http.Client {
+func clientOf(t *testing.T, options Options) *http.Client {
 	t.Helper()
 	if options.Guard == nil {
 		options.Guard = administrator(t, netguard.Options{})
 	}
-	client, err := NewHTTPClient(options)
+	options.MaxBody = maxBody
+	client, err := NewClient(options)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(client.CloseIdleConnections)
 	return client
@@ -63,7 +67,7 @@ func overTLS(s *httptest.Server) {
 
 func hello(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "hello over "+r.Proto) }
 
-// post sends a request, reads the whole answer, and returns the cause of a failure as the backends show it: without the
+// post sends a request, reads the whole answer, and returns the cause of a failure as callers show it: without the
 // address that http.Client puts before it.
 func post(ctx context.Context, client *http.Client, address string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader("{}"))
@@ -90,9 +94,11 @@ func bundleOf(s *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 }
 
-func TestTheClientNeedsAGuard(t *testing.T) {
-	_, err := NewHTTPClient(HTTPOptions{})
-	NewWithT(t).Expect(err).To(MatchError("HTTPOptions.Guard is required"))
+func TestTheClientNeedsAGuardAndABound(t *testing.T) {
+	_, err := NewClient(Options{MaxBody: 1})
+	NewWithT(t).Expect(err).To(MatchError("Options.Guard is required"))
+	_, err = NewClient(Options{Guard: administrator(t, netguard.Options{})})
+	NewWithT(t).Expect(err).To(MatchError("Options.MaxBody must be positive"))
 }
 
 func TestACABundleIsReadWhole(t *testing.T) {
@@ -113,7 +119,7 @@ func TestACABundleIsReadWhole(t *testing.T) {
 		"a private key":                     {good + key, `CABundle: block 2 is a "PRIVATE KEY": only certificates belong there`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := NewHTTPClient(HTTPOptions{Guard: administrator(t, netguard.Options{}), CABundle: []byte(test.bundle)})
+			_, err := NewClient(Options{Guard: administrator(t, netguard.Options{}), CABundle: []byte(test.bundle), MaxBody: maxBody})
 			if test.want == "" {
 				NewWithT(t).Expect(err).NotTo(HaveOccurred())
 				return
@@ -127,10 +133,10 @@ func TestAPrivateCAIsTrustedOnlyWithItsBundle(t *testing.T) {
 	g := NewWithT(t)
 	server := serve(t, overTLS, hello)
 
-	_, err := post(t.Context(), clientOf(t, HTTPOptions{}), server.URL)
+	_, err := post(t.Context(), clientOf(t, Options{}), server.URL)
 	g.Expect(err).To(MatchError(ContainSubstring("certificate signed by unknown authority")))
 
-	answer, err := post(t.Context(), clientOf(t, HTTPOptions{CABundle: bundleOf(server)}), server.URL)
+	answer, err := post(t.Context(), clientOf(t, Options{CABundle: bundleOf(server)}), server.URL)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(answer).To(Equal("hello over HTTP/2.0"))
 }
@@ -143,7 +149,7 @@ func TestAServerOfOldTLSIsRefused(t *testing.T) {
 				s.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: version}
 				s.StartTLS()
 			}, hello)
-			_, err := post(t.Context(), clientOf(t, HTTPOptions{CABundle: bundleOf(server)}), server.URL)
+			_, err := post(t.Context(), clientOf(t, Options{CABundle: bundleOf(server)}), server.URL)
 			if accepted {
 				g.Expect(err).NotTo(HaveOccurred())
 				return
@@ -177,7 +183,7 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 				}
 				w.WriteHeader(test.status)
 			})
-			_, err := post(t.Context(), clientOf(t, HTTPOptions{}), server.URL)
+			_, err := post(t.Context(), clientOf(t, Options{}), server.URL)
 			g.Expect(err).To(MatchError(ErrRedirect))
 			g.Expect(err).To(MatchError(ContainSubstring(test.want)))
 			g.Expect(err.Error()).NotTo(ContainSubstring("hunter2"))
@@ -213,7 +219,7 @@ func TestABodyIsCutOffWithAnError(t *testing.T) {
 				}
 				_, _ = w.Write(test.body)
 			})
-			answer, err := post(t.Context(), clientOf(t, HTTPOptions{}), server.URL)
+			answer, err := post(t.Context(), clientOf(t, Options{}), server.URL)
 			g.Expect(answer).To(HaveLen(maxBody))
 			if test.tooLong {
 				g.Expect(err).To(MatchError(ErrBodyTooLarge))
@@ -227,7 +233,7 @@ func TestABodyIsCutOffWithAnError(t *testing.T) {
 func TestABodyThatIsTooLargeStaysSo(t *testing.T) {
 	g := NewWithT(t)
 	server := serve(t, cleartext, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, maxBody+1)) })
-	response, err := clientOf(t, HTTPOptions{}).Get(server.URL)
+	response, err := clientOf(t, Options{}).Get(server.URL)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer func() { _ = response.Body.Close() }()
 	for range 2 {
@@ -240,7 +246,7 @@ func TestHeadersAreBounded(t *testing.T) {
 	server := serve(t, cleartext, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Long", strings.Repeat("x", 2*maxHeader))
 	})
-	_, err := post(t.Context(), clientOf(t, HTTPOptions{}), server.URL)
+	_, err := post(t.Context(), clientOf(t, Options{}), server.URL)
 	NewWithT(t).Expect(err).To(HaveOccurred())
 }
 
@@ -253,7 +259,7 @@ func TestTheEndOfTheContextEndsTheCall(t *testing.T) {
 				end()
 				<-r.Context().Done()
 			})
-			_, err := post(ctx, clientOf(t, HTTPOptions{CABundle: bundleOf(server)}), server.URL)
+			_, err := post(ctx, clientOf(t, Options{CABundle: bundleOf(server)}), server.URL)
 			NewWithT(t).Expect(err).To(MatchError(context.Canceled))
 		})
 		t.Run("while the body does not end over "+protocol, func(t *testing.T) {
@@ -266,7 +272,7 @@ func TestTheEndOfTheContextEndsTheCall(t *testing.T) {
 			})
 			request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, http.NoBody)
 			g.Expect(err).NotTo(HaveOccurred())
-			response, err := clientOf(t, HTTPOptions{CABundle: bundleOf(server)}).Do(request)
+			response, err := clientOf(t, Options{CABundle: bundleOf(server)}).Do(request)
 			g.Expect(err).NotTo(HaveOccurred())
 			end()
 			_, err = io.ReadAll(response.Body)
@@ -285,22 +291,22 @@ func TestAProxyIsUsedAndDialledThroughTheGuard(t *testing.T) {
 	})
 	through := func(*http.Request) (*url.URL, error) { return url.Parse(proxy.URL) }
 
-	_, err := post(t.Context(), clientOf(t, HTTPOptions{Proxy: through}), "http://models.example/v1")
+	_, err := post(t.Context(), clientOf(t, Options{Proxy: through}), "http://models.example/v1")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(asked).To(Equal([]string{"http://models.example/v1"}))
 
-	_, err = post(t.Context(), clientOf(t, HTTPOptions{Proxy: through}), "http://169.254.169.254/latest")
+	_, err = post(t.Context(), clientOf(t, Options{Proxy: through}), "http://169.254.169.254/latest")
 	g.Expect(err).To(MatchError(netguard.ErrDisallowed), "the proxy would reach what we may not")
 
 	denied := administrator(t, netguard.Options{Deny: []string{"127.0.0.0/8"}})
-	_, err = post(t.Context(), clientOf(t, HTTPOptions{Proxy: through, Guard: denied}), "http://models.example/v1")
+	_, err = post(t.Context(), clientOf(t, Options{Proxy: through, Guard: denied}), "http://models.example/v1")
 	g.Expect(err).To(MatchError(netguard.ErrDisallowed), "the proxy itself is not allowed")
 	g.Expect(asked).To(HaveLen(1))
 }
 
 func TestWithoutAProxyTheEnvironmentIsNotAsked(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
-	NewWithT(t).Expect(clientOf(t, HTTPOptions{}).Transport.(*transport).next.Proxy).To(BeNil())
+	NewWithT(t).Expect(clientOf(t, Options{}).Transport.(*transport).next.Proxy).To(BeNil())
 }
 
 func TestErrorsHoldNothingSecret(t *testing.T) {
@@ -313,15 +319,15 @@ func TestErrorsHoldNothingSecret(t *testing.T) {
 		return url.Parse(strings.Replace(gone.URL, "http://", "http://user:hunter2@", 1))
 	}
 	for name, test := range map[string]struct {
-		options HTTPOptions
+		options Options
 		address string
 		want    string
 	}{
-		"a refused address":  {HTTPOptions{}, "https://user:hunter2@169.254.169.254/?token=hunter2", "destination not allowed: 169.254.169.254 is in"},
-		"a refused scheme":   {HTTPOptions{}, "hunter2://user:hunter2@models.example/?token=hunter2", "begins with neither http:// nor https://"},
-		"a dead server":      {HTTPOptions{}, strings.Replace(gone.URL, "http://", "http://user:hunter2@", 1) + "/?token=hunter2", "connection refused"},
-		"a proxy to nowhere": {HTTPOptions{Proxy: brokenProxy}, "https://models.example/", "the address of the proxy cannot be read: check HTTPS_PROXY"},
-		"a dead proxy":       {HTTPOptions{Proxy: deadProxy}, "https://models.example/", "connection refused"},
+		"a refused address":  {Options{}, "https://user:hunter2@169.254.169.254/?token=hunter2", "destination not allowed: 169.254.169.254 is in"},
+		"a refused scheme":   {Options{}, "hunter2://user:hunter2@models.example/?token=hunter2", "begins with neither http:// nor https://"},
+		"a dead server":      {Options{}, strings.Replace(gone.URL, "http://", "http://user:hunter2@", 1) + "/?token=hunter2", "connection refused"},
+		"a proxy to nowhere": {Options{Proxy: brokenProxy}, "https://models.example/", "the address of the proxy cannot be read: check HTTPS_PROXY"},
+		"a dead proxy":       {Options{Proxy: deadProxy}, "https://models.example/", "connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := post(t.Context(), clientOf(t, test.options), test.address)
@@ -379,7 +385,7 @@ func TestANameIsJudgedByWhatItResolvesToAtEachDial(t *testing.T) {
 	guard := administrator(t, netguard.Options{})
 	dialer := guard.Dialer()
 	dialer.Resolver = resolverOf("127.0.0.1", "169.254.169.254")
-	client, err := newHTTPClient(HTTPOptions{Guard: guard}, dialer)
+	client, err := newClient(Options{Guard: guard, MaxBody: maxBody}, dialer)
 	g.Expect(err).NotTo(HaveOccurred())
 
 	_, err = post(t.Context(), client, "http://rebinding.example.:"+port)
