@@ -31,6 +31,8 @@ type Fault struct {
 	Reason string
 	// After is the delay of a Wait.
 	After time.Duration
+	// Unclear says that nothing is known to be wrong with the object, such as when a server is too busy to tell.
+	Unclear bool
 	// Err says what was tried and what happened. Nothing secret may be in it.
 	Err error
 }

@@ -6,6 +6,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -20,8 +21,16 @@ import (
 	"github.com/candor-dev/candor/internal/fault"
 )
 
-// conflictWait is how soon a pass that lost a race is tried again.
-const conflictWait = 100 * time.Millisecond
+const (
+	// conflictWait is how soon a pass that lost a race is tried again.
+	conflictWait = 100 * time.Millisecond
+	// pendingRecheck is how soon an object whose work goes on elsewhere is looked at, should nobody wake it.
+	pendingRecheck = time.Minute
+)
+
+// ErrPending is what Sync and Delete return when the work goes on elsewhere, which wakes the object when it is over. Nothing is
+// written: the status says what it said.
+var ErrPending = errors.New("the work goes on elsewhere")
 
 // Object is a custom resource with a status of conditions.
 type Object interface {
@@ -50,6 +59,12 @@ type Deleter[T Object] interface {
 	Delete(ctx context.Context, obj T) error
 }
 
+// Gater is implemented by kinds that may have to wait before they leave anything behind.
+type Gater[T Object] interface {
+	// Gate returns why nothing may be done yet. It is asked before the finalizer is set.
+	Gate(ctx context.Context, obj T) error
+}
+
 // Outcome is what one Sync concluded.
 type Outcome struct {
 	Reason, Message string
@@ -72,6 +87,9 @@ type Reconciler[T Object] struct {
 	Syncer   Syncer[T]
 	// Condition is the type of the condition that carries the verdict.
 	Condition string
+	// Summary is the type of a second condition that carries it, empty for none. While nothing is known to be wrong with an object
+	// that was well, it stays True.
+	Summary string
 	// Finalizer is set on kinds whose Syncer is a Deleter.
 	Finalizer string
 	// Now stamps transitions.
@@ -86,15 +104,29 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, obj T) (ctrl.Result, erro
 	if again, settled := r.settled(obj); settled {
 		return ctrl.Result{RequeueAfter: again}, nil
 	}
+	if err := r.gate(ctx, obj); err != nil {
+		before := obj.DeepCopyObject().(T)
+		return r.report(ctx, before, obj, judge(Outcome{}, err))
+	}
 	if err := r.ensureFinalizer(ctx, obj); err != nil {
 		return conflictLater(err)
 	}
 	before := obj.DeepCopyObject().(T)
 	outcome, err := r.Syncer.Sync(ctx, obj)
-	if outcome.Gone && err == nil {
+	switch {
+	case errors.Is(err, ErrPending):
+		return ctrl.Result{RequeueAfter: pendingRecheck}, nil
+	case outcome.Gone && err == nil:
 		return ctrl.Result{RequeueAfter: outcome.PollAfter}, nil
 	}
 	return r.report(ctx, before, obj, judge(outcome, err))
+}
+
+func (r *Reconciler[T]) gate(ctx context.Context, obj T) error {
+	if g, gated := r.Syncer.(Gater[T]); gated {
+		return g.Gate(ctx, obj)
+	}
+	return nil
 }
 
 // settled asks the kind. By default a spec is settled once it was done well: one that failed for good is tried again when
@@ -120,7 +152,11 @@ func (r *Reconciler[T]) finalize(ctx context.Context, obj T) (ctrl.Result, error
 		return ctrl.Result{}, nil
 	}
 	before := obj.DeepCopyObject().(T)
-	if err := fault.IgnoreNotFound(deleter.Delete(ctx, obj)); err != nil {
+	err := fault.IgnoreNotFound(deleter.Delete(ctx, obj))
+	if errors.Is(err, ErrPending) {
+		return ctrl.Result{RequeueAfter: pendingRecheck}, nil
+	}
+	if err != nil {
 		return r.report(ctx, before, obj, judge(Outcome{}, err))
 	}
 	controllerutil.RemoveFinalizer(obj, r.Finalizer)
@@ -129,7 +165,7 @@ func (r *Reconciler[T]) finalize(ctx context.Context, obj T) (ctrl.Result, error
 
 // report stores a verdict, then says it aloud: an event never speaks of a status that was not written.
 func (r *Reconciler[T]) report(ctx context.Context, before, obj T, v verdict) (ctrl.Result, error) {
-	changed := v.mark(r.Condition, obj, r.Now())
+	changed := v.mark(r.Condition, r.Summary, obj, r.Now())
 	if err := r.writeStatus(ctx, before, obj); err != nil {
 		return conflictLater(client.IgnoreNotFound(err))
 	}

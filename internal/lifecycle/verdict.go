@@ -48,18 +48,33 @@ func judge(o Outcome, err error) verdict {
 		return verdict{reason: o.Reason, message: o.Message, status: status, silent: o.Silent, after: o.PollAfter, then: o.Then}
 	}
 	f := fault.Of(err, reasonFailed)
-	return verdict{reason: f.Reason, message: err.Error(), status: metav1.ConditionFalse, after: f.After, fault: f, err: err}
+	status := metav1.ConditionFalse
+	if f.Unclear {
+		status = metav1.ConditionUnknown
+	}
+	return verdict{reason: f.Reason, message: err.Error(), status: status, after: f.After, fault: f, err: err}
 }
 
 // mark writes the verdict into obj and reports whether it differs from the last one. observedGeneration moves on success
 // and on a terminal fault only: anything else is still owed.
-func (v verdict) mark(condition string, obj Object, now time.Time) bool {
+func (v verdict) mark(condition, summary string, obj Object, now time.Time) bool {
+	if summary != "" && (!v.unclear() || !isWell(obj, summary)) {
+		SetCondition(obj, now, metav1.Condition{Type: summary, Status: v.status, Reason: v.reason, Message: v.message})
+	}
 	changed := SetCondition(obj, now, metav1.Condition{Type: condition, Status: v.status, Reason: v.reason, Message: v.message})
 	settles := v.fault == nil || v.fault.Kind == fault.Terminal
 	if observed := obj.ObservedGeneration(); observed != nil && settles {
 		*observed = obj.GetGeneration()
 	}
 	return changed
+}
+
+func (v verdict) unclear() bool { return v.fault != nil && v.fault.Unclear }
+
+// isWell says that a condition is True of the present generation.
+func isWell(obj Object, condition string) bool {
+	c := meta.FindStatusCondition(*obj.StatusConditions(), condition)
+	return c != nil && c.Status == metav1.ConditionTrue && (obj.ObservedGeneration() == nil || c.ObservedGeneration == obj.GetGeneration())
 }
 
 func (v verdict) announce(recorder events.EventRecorder, obj runtime.Object) {
