@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -28,6 +29,7 @@ import (
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 	candorcontroller "github.com/candor-dev/candor/internal/controller/candor"
+	fleetcontroller "github.com/candor-dev/candor/internal/controller/fleetmanagement"
 	"github.com/candor-dev/candor/internal/leader"
 	"github.com/candor-dev/candor/internal/listwatch"
 	"github.com/candor-dev/candor/internal/signals"
@@ -50,10 +52,18 @@ type Parts struct {
 	// whatever Clock says.
 	WakeReports                    <-chan event.TypedGenericEvent[signals.Identity]
 	WakeFindings, WakeSuppressions candorcontroller.Wake
+	// WakePipelines, WakeCollectors and WakePolicies do so for the kinds of Fleet Management.
+	WakePipelines, WakeCollectors, WakePolicies fleetcontroller.Wake
+	// FleetClock paces what is asked of Fleet Management; nil is the real one.
+	FleetClock clock.WithTicker
 	// GatherCalls is how long Findings are collected before the worst of them is explained; zero is the time of production.
 	GatherCalls time.Duration
+	// LookForKeys says when to look whether a mounted key has changed; nil is every 30 seconds.
+	LookForKeys <-chan time.Time
 	// Registry takes the metrics; nil is the one that the metrics endpoint serves.
 	Registry Registry
+	// Tracer makes spans; nil makes none.
+	Tracer trace.TracerProvider
 	// Several allows more than one manager in a process, whose controllers have the same names.
 	Several bool
 }
@@ -64,7 +74,11 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return fmt.Errorf("finding the API server: %w", err)
 	}
-	mgr, err := New(ctx, cfg, options, Parts{})
+	tracer, flush, err := newTracing(ctx, options)
+	if err != nil {
+		return err
+	}
+	mgr, err := New(ctx, cfg, options, Parts{Tracer: tracer})
 	if err != nil {
 		return err
 	}
@@ -75,6 +89,9 @@ func Run(ctx context.Context, options Options) error {
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running the manager: %w", err)
 	}
+	if err := flush(); err != nil {
+		ctrl.Log.Info("The last spans are lost", "error", err.Error())
+	}
 	return nil
 }
 
@@ -82,6 +99,9 @@ func Run(ctx context.Context, options Options) error {
 func New(ctx context.Context, cfg *rest.Config, options Options, parts Parts) (manager.Manager, error) {
 	if parts.Clock == nil {
 		parts.Clock = clock.RealClock{}
+	}
+	if parts.FleetClock == nil {
+		parts.FleetClock = clock.RealClock{}
 	}
 	from, err := options.webhookCertificate()
 	if err != nil {

@@ -69,6 +69,12 @@ type Options struct {
 	// Models is what is set about language models.
 	Models ModelOptions
 
+	// Fleet is what is set about Grafana Fleet Management.
+	Fleet FleetOptions
+
+	// Tracing says that spans are wanted.
+	Tracing bool
+
 	// Controllers holds what is set about each row of the table of setups, by name.
 	Controllers map[string]*ControllerOptions
 
@@ -117,6 +123,8 @@ func parse(args, environ []string, help io.Writer) (Options, error) {
 		options.OperatorCondition = name
 	}
 	options.Models.readKeys(lookup)
+	options.Fleet.readCredentials(lookup)
+	options.Tracing = readTracing(lookup)
 	if err := applyEnv(fs, lookup); err != nil {
 		return options, err
 	}
@@ -157,6 +165,7 @@ func (o *Options) addFlags(fs *flag.FlagSet) {
 	fs.DurationVar(&o.EvidenceGrace, "evidence-grace", 2*time.Hour, "How long a missing report changes nothing, 0 to 24h. After that its Finding is Stale.")
 	fs.DurationVar(&o.FindingRetention, "finding-retention", 30*24*time.Hour, "How long a Finding is kept after its end, at least 1m; 0 keeps it.")
 	o.Models.addFlags(fs)
+	o.Fleet.addFlags(fs)
 	o.olmFolder = olmFolder
 	o.Controllers = map[string]*ControllerOptions{}
 	for _, s := range setups() {
@@ -213,6 +222,8 @@ func wanted(value flag.Value) string {
 		return "a duration such as 90s or 2h"
 	case int:
 		return "a whole number"
+	case float64:
+		return "a number"
 	default:
 		return "right"
 	}
@@ -273,7 +284,7 @@ func (o *Options) Validate() error {
 		bad("operator-condition", o.OperatorCondition, "outside a cluster, set --pod-namespace to its namespace")
 	}
 	_, err := o.webhookCertificate()
-	return errors.Join(append(errs, err, o.Models.validate(), o.validateControllers())...)
+	return errors.Join(append(errs, err, o.Models.validate(), o.Fleet.validate(), o.validateControllers())...)
 }
 
 func (o *Options) validateControllers() error {

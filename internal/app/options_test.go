@@ -6,11 +6,14 @@ package app
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/candor-dev/candor/internal/fleet/client"
 )
 
 // read parses arguments in an environment of its own.
@@ -33,6 +36,7 @@ func TestWhatNobodySetsHasItsDefault(t *testing.T) {
 		"report": {Enabled: true, Workers: 8}, "finding": {Enabled: true, Workers: 8},
 		"signalpolicy": {Enabled: true, Workers: 1}, "suppression": {Enabled: true, Workers: 1},
 		"operatingpolicy": {Enabled: true, Workers: 1},
+		"pipeline":        {Enabled: true, Workers: 1}, "collector": {Enabled: true, Workers: 1}, "policy": {Enabled: true, Workers: 4},
 	}))
 	defaults := DefaultOptions()
 	g.Expect(defaults.Validate()).To(Succeed())
@@ -93,6 +97,7 @@ func TestEveryFlagHasAVariableOfItsOwn(t *testing.T) {
 	g.Expect(options.Controllers).To(Equal(map[string]*ControllerOptions{
 		"report": {Enabled: false, Workers: 8}, "finding": {Enabled: true, Workers: 3},
 		"signalpolicy": {Enabled: true, Workers: 1}, "suppression": {Enabled: true, Workers: 1}, "operatingpolicy": {Enabled: true, Workers: 1},
+		"pipeline": {Enabled: true, Workers: 1}, "collector": {Enabled: true, Workers: 1}, "policy": {Enabled: true, Workers: 4},
 	}))
 }
 
@@ -150,6 +155,10 @@ func TestHelpListsEveryFlag(t *testing.T) {
 }
 
 func TestEveryMistakeIsListed(t *testing.T) {
+	var off []string
+	for _, s := range setups() {
+		off = append(off, "--enable-"+s.name+"-controller=false")
+	}
 	const (
 		grace     = "must be between 0 and 24h"
 		retention = "must be 0, which keeps Findings, or at least 1m"
@@ -189,14 +198,19 @@ func TestEveryMistakeIsListed(t *testing.T) {
 			[]string{"--enable-report-controller=false", "--enable-finding-controller=false", "--enable-signalpolicy-controller=false"}, nil,
 		},
 		"nothing enabled": {
-			[]string{"--enable-report-controller=false", "--enable-finding-controller=false", "--enable-signalpolicy-controller=false", "--enable-suppression-controller=false", "--enable-operatingpolicy-controller=false"},
-			[]string{nothing},
+			off, []string{nothing},
 		},
+		"a poll without a pause":           {[]string{"--drift-interval=1ms"}, []string{"--drift-interval=1ms: must be 0, which never looks, or at least 1s"}},
+		"collectors are always listed":     {[]string{"--collector-poll-interval=0"}, []string{"--collector-poll-interval=0s: must be at least 1s"}},
+		"an unknown drift policy":          {[]string{"--pipeline-drift-policy=correct"}, []string{"--pipeline-drift-policy=correct: must be Correct, Warn or Ignore"}},
+		"an unknown name scope":            {[]string{"--pipeline-name-scope=ns"}, []string{"--pipeline-name-scope=ns: must be none, namespace or cluster"}},
+		"pipelines of no bytes":            {[]string{"--max-pipeline-bytes=0"}, []string{"--max-pipeline-bytes=0: must be between 1 and 1048576"}},
+		"values that the API refuses":      {[]string{"--attribute-value-max=1025"}, []string{"--attribute-value-max=1025: must be between 1 and 1024"}},
+		"a rate of nothing is the default": {[]string{"--fleet-api-rps=0", "--fleet-api-burst=-1"}, nil},
 		"everything at once": {
-			[]string{
+			append([]string{
 				"--evidence-grace=25h", "--finding-retention=1s", "--webhook-port=-1", "--leader-election-renew-deadline=1h", "--controller-finding-max-concurrent=-1",
-				"--enable-report-controller=false", "--enable-finding-controller=false", "--enable-signalpolicy-controller=false", "--enable-suppression-controller=false", "--enable-operatingpolicy-controller=false",
-			},
+			}, off...),
 			[]string{
 				"--evidence-grace=25h0m0s: " + grace, "--finding-retention=1s: " + retention, "--webhook-port=-1: must be between 1 and 65535",
 				lease("2m17s", "1h0m0s"), "--controller-finding-max-concurrent=-1: " + workers, nothing,
@@ -212,6 +226,18 @@ func TestEveryMistakeIsListed(t *testing.T) {
 			NewWithT(t).Expect(err).To(MatchError(strings.Join(test.want, "\n")))
 		})
 	}
+}
+
+func TestTheCredentialsOfFleetManagementComeFromTheEnvironment(t *testing.T) {
+	g := NewWithT(t)
+	options, err := read(map[string]string{
+		"FLEET_MANAGEMENT_BASE_URL": "https://fleet.example.com", "FLEET_MANAGEMENT_USERNAME": "1", "FLEET_MANAGEMENT_PASSWORD": "secret\n",
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(options.Fleet.Environment).To(Equal(client.Credentials{BaseURL: "https://fleet.example.com", Username: "1", Password: "secret"}))
+	g.Expect(fmt.Sprintf("%v %+v %#v", options, options, options)).NotTo(ContainSubstring("secret"))
+	rps, burst := options.Fleet.rate()
+	g.Expect([]float64{rps, float64(burst)}).To(Equal([]float64{3, 50}))
 }
 
 func TestParseReadsTheEnvironmentOfTheProcess(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
+	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
 )
 
 // NewScheme returns a scheme of every typed kind that the manager reads or writes.
@@ -20,5 +21,6 @@ func NewScheme() *runtime.Scheme {
 	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
 	utilruntime.Must(operatorsv2.AddToScheme(scheme))
 	utilruntime.Must(candorv1alpha1.AddToScheme(scheme))
+	utilruntime.Must(fleetmanagementv1alpha1.AddToScheme(scheme))
 	return scheme
 }

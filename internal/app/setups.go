@@ -6,6 +6,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/metadata"
@@ -49,6 +50,9 @@ func setups() []setup {
 		{name: "signalpolicy", does: "say what policies do", workers: 1, add: addSignalPolicies, webhook: serveSignalPolicies},
 		{name: "operatingpolicy", does: "say which model may be asked, and what is left of the budget", workers: 1, add: addOperatingPolicies},
 		{name: "suppression", does: "say what Suppressions mute", workers: 1, add: addSuppressions, webhook: serveSuppressions},
+		{name: "pipeline", does: "bring Pipelines to Fleet Management", workers: 1, add: addPipelines, webhook: servePipelines},
+		{name: "collector", does: "give collectors of Fleet Management their attributes", workers: 1, add: addCollectors, webhook: serveCollectors},
+		{name: "policy", does: "say which collectors RemoteAttributePolicies concern", workers: 4, add: addPolicies, webhook: serveRemoteAttributePolicies},
 	}
 }
 
@@ -62,6 +66,7 @@ type building struct {
 	models    *candorcontroller.Models
 	ledger    *candorcontroller.LedgerStore
 	pause     *candorcontroller.Pause
+	fleet     *fleet
 	// providerChanged tells the signalpolicy controller which policies to look at.
 	providerChanged chan event.GenericEvent
 	// firstLook is nil outside OLM.
@@ -75,8 +80,12 @@ func newBuilding(mgr manager.Manager, options Options, parts Parts) (*building, 
 	if err != nil {
 		return nil, err
 	}
+	fleet, err := newFleet(options.Fleet, parts)
+	if err != nil {
+		return nil, err
+	}
 	return &building{
-		mgr: mgr, options: options, parts: parts,
+		mgr: mgr, options: options, parts: parts, fleet: fleet,
 		providers:       &candorcontroller.Providers{Classes: Classes(), Gates: map[string]*crdgate.Gate{}},
 		metrics:         candorcontroller.NewMetrics(mgr.GetCache()),
 		models:          models,
@@ -88,7 +97,7 @@ func newBuilding(mgr manager.Manager, options Options, parts Parts) (*building, 
 
 // setUp adds every row that is on, and says of each whether it is and why.
 func (b *building) setUp(ctx context.Context) error {
-	if err := register(b.parts.Registry, b.metrics.Collectors()); err != nil {
+	if err := register(b.parts.Registry, slices.Concat(b.metrics.Collectors(), b.fleet.metrics.Collectors(), b.fleet.calls.Collectors())); err != nil {
 		return err
 	}
 	if err := candorcontroller.AddIndexes(ctx, b.mgr.GetFieldIndexer()); err != nil {
@@ -199,7 +208,7 @@ func addFindings(b *building, workers int) error {
 		Client: b.mgr.GetClient(), Live: b.mgr.GetAPIReader(), Models: b.models, Ledger: b.ledger, Pause: b.pause, Process: string(uuid.NewUUID()),
 		Callers: candorcontroller.NewCallers(b.parts.Clock, woken), Clock: b.parts.Clock, Recorder: b.mgr.GetEventRecorder("candor"), Metrics: b.metrics,
 	}
-	explainer.Callers.Gather = b.parts.GatherCalls
+	explainer.Callers.Gather, explainer.LookForKeys = b.parts.GatherCalls, b.parts.LookForKeys
 	if err := b.mgr.Add(explainer.Callers); err != nil {
 		return fmt.Errorf("adding the callers of models: %w", err)
 	}

@@ -1,0 +1,130 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Condition types. Each says its polarity: whether True is the good news.
+const (
+	// ConditionReady is True when what the spec asks for stands in Fleet Management. It outlives a wait: while nothing is wrong with
+	// the object, it says what is known. Pipeline, Collector, RemoteAttributePolicy.
+	ConditionReady = "Ready"
+	// ConditionSynced is True when the last look found, or made, everything as the spec asks for. Pipeline, Collector,
+	// RemoteAttributePolicy.
+	ConditionSynced = "Synced"
+	// ConditionPaused is True while spec.paused holds back changes; it is absent otherwise. Pipeline.
+	ConditionPaused = "Paused"
+	// ConditionDrifted is True, which is no good news, while the pipeline in Fleet Management differs from the spec and is left so;
+	// it is absent otherwise. Pipeline.
+	ConditionDrifted = "Drifted"
+	// ConditionValidated is True when Fleet Management found nothing wrong in a dry run; it is absent without one. Pipeline.
+	ConditionValidated = "Validated"
+	// ConditionAttributesInvalid is True, which is no good news, while some of the attributes that are asked for cannot be given;
+	// the others are. It is absent otherwise. Collector.
+	ConditionAttributesInvalid = "AttributesInvalid"
+	// ConditionTruncated is True when status.matchedCollectorIDs does not hold all. RemoteAttributePolicy.
+	ConditionTruncated = "Truncated"
+)
+
+// Reasons of Ready and Synced on a Pipeline or a Collector.
+const (
+	// ReasonSynced says that everything stands in Fleet Management as the spec asks for.
+	ReasonSynced = "Synced"
+	// ReasonReadOnly says that the object mirrors a pipeline; False that the pipeline cannot be read.
+	ReasonReadOnly = "ReadOnly"
+	// ReasonSyncFailed says that Fleet Management did not answer, or failed. It is tried again.
+	ReasonSyncFailed = "SyncFailed"
+	// ReasonValidationError says that Fleet Management refuses what the spec asks for; the message repeats why.
+	ReasonValidationError = "ValidationError"
+	// ReasonDeleteFailed says that what the object stands for cannot be removed from Fleet Management yet. It is tried again.
+	ReasonDeleteFailed = "DeleteFailed"
+	// ReasonRateLimited says that Fleet Management asked to wait.
+	ReasonRateLimited = "RateLimited"
+	// ReasonAuthFailed says that Fleet Management refuses the credentials, or what they may do. It is tried again every minute, and
+	// when the credentials change.
+	ReasonAuthFailed = "AuthFailed"
+	// ReasonNoCredentials says that no credentials are configured, so that nothing is done.
+	ReasonNoCredentials = "NoCredentials"
+	// ReasonBaseURLWrong says that something answers at the configured address and does not know the API.
+	ReasonBaseURLWrong = "BaseURLWrong"
+	// ReasonPaused says that spec.paused holds back what the spec asks for.
+	ReasonPaused = "Paused"
+	// ReasonDryRun says that the annotation dry-run holds back what the spec asks for.
+	ReasonDryRun = "DryRun"
+	// ReasonNameInUse says that a pipeline of this name exists, and spec.adoptionPolicy does not take it over.
+	ReasonNameInUse = "NameInUse"
+	// ReasonOwnedByOther says that another object, or another cluster, stamped the pipeline as its own.
+	ReasonOwnedByOther = "OwnedByOther"
+	// ReasonDuplicateName says that an older Pipeline of this cluster asks for the same name.
+	ReasonDuplicateName = "DuplicateName"
+	// ReasonMirrorEdited says that the spec of a mirror was edited; Fleet Management is not changed by it.
+	ReasonMirrorEdited = "MirrorEdited"
+	// ReasonNotRegistered says that Fleet Management does not know the collector.
+	ReasonNotRegistered = "NotRegistered"
+	// ReasonDuplicateCollectorID says that an older Collector of this cluster has the same spec.id.
+	ReasonDuplicateCollectorID = "DuplicateCollectorID"
+	// ReasonAttributeConflict says that somebody else set an attribute, and spec.conflictPolicy is Fail.
+	ReasonAttributeConflict = "AttributeConflict"
+)
+
+// Reasons of Drifted. Of Ready and Synced on a Pipeline they are one, too, but for RemoteModified: there the drift policy asks to
+// leave what stands.
+const (
+	// ReasonRemoteModified says that somebody changed the pipeline in Fleet Management.
+	ReasonRemoteModified = "RemoteModified"
+	// ReasonRemoteDeleted says that somebody deleted it there, and the drift policy leaves it so.
+	ReasonRemoteDeleted = "RemoteDeleted"
+	// ReasonContended says that somebody undoes each correction; the next one waits for a quarter of an hour.
+	ReasonContended = "Contended"
+)
+
+// Reasons of Validated, AttributesInvalid, and of Ready, Synced and Truncated on a RemoteAttributePolicy.
+const (
+	// ReasonValid says that Fleet Management would take the pipeline.
+	ReasonValid = "Valid"
+	// ReasonAttributesRefused says that keys or values are over a limit, reserved, or refused by Fleet Management.
+	ReasonAttributesRefused = "AttributesRefused"
+	// ReasonMatched says that the selector matches collectors.
+	ReasonMatched = "Matched"
+	// ReasonNoMatch says that it matches none.
+	ReasonNoMatch = "NoMatch"
+	// ReasonListFailed says that the Collectors of the namespace could not be read. It is tried again.
+	ReasonListFailed = "ListFailed"
+	// ReasonMatchedIDsTruncated says that more than 1,000 collectors match.
+	ReasonMatchedIDsTruncated = "MatchedIDsTruncated"
+	// ReasonNotTruncated says that the status holds all of them.
+	ReasonNotTruncated = "NotTruncated"
+)
+
+// Reasons of events that are no reason of a condition.
+const (
+	// EventCreated says that a pipeline was created.
+	EventCreated = "Created"
+	// EventUpdated says that it was changed to what the spec asks for.
+	EventUpdated = "Updated"
+	// EventAdopted says that an existing pipeline was taken over.
+	EventAdopted = "Adopted"
+	// EventRecreated says that a pipeline that somebody deleted was created again.
+	EventRecreated = "Recreated"
+	// EventRenamed says that the pipeline got another name in place.
+	EventRenamed = "Renamed"
+	// EventRebound says that somebody deleted the pipeline and created it again under its name, and the object now stands for that.
+	EventRebound = "Rebound"
+	// EventMirrorUpdated says that the spec of a mirror was brought up to date.
+	EventMirrorUpdated = "MirrorUpdated"
+	// EventDriftCorrected says which fields somebody else had changed.
+	EventDriftCorrected = "DriftCorrected"
+	// EventDeleted says that the pipeline was deleted, or a collector's attributes released.
+	EventDeleted = "Deleted"
+	// EventRemoteNotOwned says that the object went and the pipeline stays, since it is not the object's.
+	EventRemoteNotOwned = "RemoteNotOwned"
+	// EventResumed says that a Pipeline is no longer paused.
+	EventResumed = "Resumed"
+	// EventOrphaned says that the object went and the pipeline stays, as spec.deletionPolicy asks.
+	EventOrphaned = "Orphaned"
+	// EventAttributesUpdated says how many attributes of a collector were changed.
+	EventAttributesUpdated = "AttributesUpdated"
+	// EventAttributeTakenOver says that an attribute that somebody else had set was overwritten.
+	EventAttributeTakenOver = "AttributeTakenOver"
+	// EventPriorityTie says that policies of equal priority give the same attribute different values.
+	EventPriorityTie = "PriorityTie"
+)

@@ -1,0 +1,120 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetmanagement
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
+	"github.com/candor-dev/candor/internal/fleet/attributes"
+	fleetclient "github.com/candor-dev/candor/internal/fleet/client"
+)
+
+// step is what a pass has found out about a collector.
+type step struct {
+	attributes.Plan
+	want attributes.Merged
+	// ops are those of the plan that Fleet Management did not refuse; refused are the others, by key.
+	ops     []fleetclient.Op
+	refused []refusedOp
+}
+
+// failed says that somebody else set what is asked for, and that nothing is to be changed then.
+func (s step) failed(c *fleetmanagementv1alpha1.Collector) bool {
+	return len(s.Conflicts) > 0 && c.Spec.ConflictPolicy == fleetmanagementv1alpha1.ConflictFail
+}
+
+// plan decides what a collector is to be given, and what leads there.
+func (s *CollectorSyncer) plan(ctx context.Context, c *fleetmanagementv1alpha1.Collector, live fleetclient.Collector, now attempt) (step, error) {
+	owned := now.owned(c.Status.AttributeOwners)
+	layers, err := s.layers(ctx, c, factsOfLive(live, owned), owned)
+	if err != nil {
+		return step{}, err
+	}
+	want := attributes.Merge(layers, s.Limits.Beside(live.RemoteAttributes, owned, layers))
+	plan := attributes.Diff(want, live.RemoteAttributes, owned, policiesOf(c))
+	return s.withoutRefused(c, step{Plan: plan, want: want}), nil
+}
+
+func policiesOf(c *fleetmanagementv1alpha1.Collector) attributes.Policies {
+	return attributes.Policies{Conflict: c.Spec.ConflictPolicy, Release: c.Spec.ReleasePolicy}
+}
+
+// withoutRefused drops the operations that Fleet Management refused a while ago.
+func (s *CollectorSyncer) withoutRefused(c *fleetmanagementv1alpha1.Collector, st step) step {
+	known := s.attempts.refusals(c.UID, s.Clock.Now())
+	st.ops = st.Ops
+	if len(known) == 0 {
+		return st
+	}
+	var keys []string
+	st.ops = slices.DeleteFunc(slices.Clone(st.Ops), func(op fleetclient.Op) bool {
+		r, is := known[op.Key]
+		if is = is && asksTheSame(r.op, op); is {
+			st.refused, keys = append(st.refused, r), append(keys, op.Key)
+		}
+		return is
+	})
+	st.Owners = st.OwnersWithout(keys...)
+	return st
+}
+
+func sameOp(a, b fleetclient.Op) bool {
+	return asksTheSame(a, b) && a.Kind == b.Kind && equalPointers(a.Old, b.Old)
+}
+
+// asksTheSame says that two operations lead to the same, wherever they start from.
+func asksTheSame(a, b fleetclient.Op) bool {
+	return a.Key == b.Key && a.Value == b.Value && (a.Kind == fleetclient.OpRemove) == (b.Kind == fleetclient.OpRemove)
+}
+
+// layers returns what everybody asks for.
+func (s *CollectorSyncer) layers(ctx context.Context, c *fleetmanagementv1alpha1.Collector, f facts, owned []fleetmanagementv1alpha1.AttributeOwner) ([]attributes.Layer, error) {
+	own := attributes.Layer{
+		Kind: fleetmanagementv1alpha1.OwnerCollector, Name: client.ObjectKeyFromObject(c).String(), Attributes: c.Spec.RemoteAttributes,
+	}
+	policies, err := s.policyLayers(ctx, c.Namespace, f, owned)
+	return append([]attributes.Layer{own}, policies...), err
+}
+
+// policyLayers returns what the policies of a namespace ask for.
+func (s *CollectorSyncer) policyLayers(ctx context.Context, namespace string, f facts, owned []fleetmanagementv1alpha1.AttributeOwner) ([]attributes.Layer, error) {
+	var list fleetmanagementv1alpha1.RemoteAttributePolicyList
+	if err := s.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
+		return nil, fmt.Errorf("listing the RemoteAttributePolicies of %s: %w", namespace, err)
+	}
+	var layers []attributes.Layer
+	for i := range list.Items {
+		p := &list.Items[i]
+		layer := attributes.Layer{
+			Kind: fleetmanagementv1alpha1.OwnerRemoteAttributePolicy, Name: client.ObjectKeyFromObject(p).String(),
+			Priority: p.Spec.Priority, Attributes: p.Spec.Attributes,
+		}
+		selector, err := s.Selectors.of(p)
+		switch {
+		case err != nil:
+			// A typing error in a selector takes nothing away.
+			layer.Attributes = givenBy(layer, owned)
+		case !selector.meets(f):
+			continue
+		}
+		layers = append(layers, layer)
+	}
+	return layers, nil
+}
+
+// givenBy returns what a layer has given before.
+func givenBy(layer attributes.Layer, owned []fleetmanagementv1alpha1.AttributeOwner) map[string]string {
+	given := map[string]string{}
+	for _, owner := range owned {
+		if owner.OwnerKind == layer.Kind && owner.OwnerName == layer.Name {
+			given[owner.Key] = owner.Value
+		}
+	}
+	return given
+}

@@ -1,0 +1,200 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetmanagement
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
+	"github.com/candor-dev/candor/internal/fault"
+	fleetclient "github.com/candor-dev/candor/internal/fleet/client"
+	"github.com/candor-dev/candor/internal/fleet/pipelines"
+)
+
+// pollsToCollect is at how many polls in a row a pipeline has to be an orphan before it is deleted.
+const pollsToCollect = 2
+
+// pipelinePoller lists pipelines once an interval and wakes the Pipelines that differ. Only the leader runs it.
+type pipelinePoller struct {
+	*PipelineSyncer
+	// orphaned counts the polls in a row at which a pipeline was an orphan, by its ID.
+	orphaned map[string]int
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (*pipelinePoller) NeedLeaderElection() bool { return true }
+
+// Start implements manager.Runnable.
+func (p *pipelinePoller) Start(ctx context.Context) error {
+	var ticks <-chan time.Time
+	if p.DriftInterval > 0 {
+		ticker := p.Clock.NewTicker(p.DriftInterval)
+		defer ticker.Stop()
+		ticks = ticker.C()
+		// The passes over what there is at the start want the same list.
+		p.poll(ctx, p.Inventory.Ensure)
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticks:
+			p.poll(ctx, func(ctx context.Context) error {
+				_, err := p.Inventory.Refresh(ctx)
+				return err
+			})
+		case <-p.recovered:
+			p.Inventory.Forget()
+			p.wakeUnwell(ctx)
+		}
+	}
+}
+
+func (p *pipelinePoller) poll(ctx context.Context, list func(context.Context) error) {
+	log := logf.FromContext(ctx)
+	if p.API.Available() != nil {
+		return
+	}
+	if err := list(ctx); err != nil {
+		log.V(1).Info("Cannot list the pipelines of Fleet Management", "error", err.Error())
+		return
+	}
+	objects, err := p.objects(ctx)
+	if err != nil {
+		log.Error(err, "Cannot list Pipelines")
+		return
+	}
+	stamped := p.byStamp()
+	for i := range objects {
+		if o := &objects[i]; p.differs(ctx, o, stamped[o.UID]) {
+			p.queue.add(client.ObjectKeyFromObject(o))
+		}
+	}
+	p.collect(ctx, p.orphans(objects))
+}
+
+func (s *PipelineSyncer) objects(ctx context.Context) ([]fleetmanagementv1alpha1.Pipeline, error) {
+	var list fleetmanagementv1alpha1.PipelineList
+	err := s.Client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	return list.Items, err
+}
+
+// byStamp returns the pipelines that carry a stamp of this cluster, by its UID.
+func (s *PipelineSyncer) byStamp() map[types.UID][]fleetclient.Pipeline {
+	all := map[types.UID][]fleetclient.Pipeline{}
+	s.Inventory.All(func(live fleetclient.Pipeline) bool {
+		if owner, is := pipelines.StampOf(live); is && owner.Cluster == s.Cluster {
+			all[owner.UID] = append(all[owner.UID], live)
+		}
+		return true
+	})
+	return all
+}
+
+// differs reports whether a pass over a Pipeline would do or store something. It may say so once too often: a pass costs no call
+// where nothing is due.
+func (s *PipelineSyncer) differs(ctx context.Context, o *fleetmanagementv1alpha1.Pipeline, stamped []fleetclient.Pipeline) bool {
+	if !meta.IsStatusConditionTrue(o.Status.Conditions, fleetmanagementv1alpha1.ConditionSynced) {
+		return true
+	}
+	var live *fleetclient.Pipeline
+	if pipelines.IsMirror(o) {
+		shown, exists := s.mirrored(o)
+		if !exists {
+			return true
+		}
+		shown.Source = nil
+		if len(pipelines.Diff(pipelines.Desired(o, s.name(o)), shown)) > 0 {
+			return true
+		}
+		live = &shown
+	} else {
+		d := pipelines.Decide(s.input(ctx, o, stamped))
+		if d.Action != pipelines.Keep || len(d.Strays) > 0 {
+			return true
+		}
+		live = d.Live
+	}
+	return o.Status.ID != live.ID || !o.Status.UpdatedAt.Equal(stored(live.UpdatedAt))
+}
+
+// orphans returns the pipelines that carry the stamp of this cluster and whose object is gone. One whose object was created anew
+// is none. Without any object nothing is an orphan: what is missing is more likely the objects.
+func (s *PipelineSyncer) orphans(objects []fleetmanagementv1alpha1.Pipeline) []fleetclient.Pipeline {
+	if len(objects) == 0 {
+		return nil
+	}
+	living, named := make(map[types.UID]bool, len(objects)), make(map[string]bool, len(objects))
+	for i := range objects {
+		living[objects[i].UID], named[s.owner(&objects[i]).String()] = true, true
+	}
+	var all []fleetclient.Pipeline
+	for uid, stamped := range s.byStamp() {
+		for _, live := range stamped {
+			if owner, _ := pipelines.StampOf(live); !living[uid] && !named[owner.String()] {
+				all = append(all, live)
+			}
+		}
+	}
+	return all
+}
+
+// collect counts orphans, and deletes those that stay orphans where that is asked for.
+func (p *pipelinePoller) collect(ctx context.Context, orphans []fleetclient.Pipeline) {
+	p.Metrics.setOrphans(len(orphans))
+	before := p.orphaned
+	p.orphaned = make(map[string]int, len(orphans))
+	for _, live := range orphans {
+		p.orphaned[live.ID] = before[live.ID] + 1
+		if !p.GCOrphans || p.orphaned[live.ID] < pollsToCollect || !p.isGone(ctx, live) {
+			continue
+		}
+		log := logf.FromContext(ctx).WithValues("pipeline", live.Name, "id", live.ID)
+		if err := fault.IgnoreNotFound(p.API.DeletePipeline(ctx, live.ID)); err != nil {
+			log.Info("Cannot delete an orphaned pipeline", "error", err.Error())
+			continue
+		}
+		p.Inventory.Drop(live.ID)
+		log.Info("Deleted a pipeline whose object is gone")
+	}
+}
+
+// isGone asks the API server itself whether the object of a stamp is gone.
+func (p *pipelinePoller) isGone(ctx context.Context, live fleetclient.Pipeline) bool {
+	owner, _ := pipelines.StampOf(live)
+	var o fleetmanagementv1alpha1.Pipeline
+	return apierrors.IsNotFound(p.Reader.Get(ctx, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}, &o))
+}
+
+func (s *PipelineSyncer) wakeUnwell(ctx context.Context) {
+	objects, err := s.objects(ctx)
+	if err != nil {
+		logf.FromContext(ctx).Error(err, "Cannot list Pipelines")
+		return
+	}
+	for i := range objects {
+		if !meta.IsStatusConditionTrue(objects[i].Status.Conditions, fleetmanagementv1alpha1.ConditionSynced) || !objects[i].DeletionTimestamp.IsZero() {
+			s.queue.add(client.ObjectKeyFromObject(&objects[i]))
+		}
+	}
+}
+
+// wakeNamed wakes the Pipelines that wait for a name.
+func (s *PipelineSyncer) wakeNamed(ctx context.Context, name string) {
+	waiting, err := s.indexed(ctx, indexPipelineName, name)
+	if err != nil {
+		logf.FromContext(ctx).Error(err, "Cannot list the Pipelines that wait for a name")
+		return
+	}
+	for i := range waiting {
+		s.queue.add(client.ObjectKeyFromObject(&waiting[i]))
+	}
+}

@@ -1,0 +1,67 @@
+// Copyright The Candor Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
+	"github.com/candor-dev/candor/internal/fleet/pipelines"
+	"github.com/candor-dev/candor/internal/fleet/validation"
+)
+
+// +kubebuilder:webhook:path=/validate-fleetmanagement-grafana-com-v1alpha1-pipeline,mutating=false,failurePolicy=fail,sideEffects=None,timeoutSeconds=5,groups=fleetmanagement.grafana.com,resources=pipelines,verbs=create;update,versions=v1alpha1,name=vpipeline-v1alpha1.fleetmanagement.grafana.com,admissionReviewVersions=v1
+
+// Names knows who has which name in Fleet Management.
+type Names interface {
+	// Taken returns namespace and name of another Pipeline of this cluster that has the name which p would have; empty for none.
+	Taken(ctx context.Context, p *fleetmanagementv1alpha1.Pipeline) (by string, err error)
+}
+
+// SetupPipelineWebhook registers the webhook.
+func SetupPipelineWebhook(mgr manager.Manager, o Options) error {
+	return pipelineValidator(o).register(mgr, &fleetmanagementv1alpha1.Pipeline{})
+}
+
+func pipelineValidator(o Options) validator[*fleetmanagementv1alpha1.Pipeline] {
+	v := validator[*fleetmanagementv1alpha1.Pipeline]{
+		kind: "Pipeline", controllerOff: o.ControllerOff,
+		validate: func(old, now *fleetmanagementv1alpha1.Pipeline) ([]string, field.ErrorList) {
+			return validation.Pipeline(old, now, o.Options)
+		},
+	}
+	if o.Names != nil {
+		v.others = func(ctx context.Context, now *fleetmanagementv1alpha1.Pipeline) ([]string, field.ErrorList) {
+			return nil, nameTaken(ctx, now, o.Names)
+		}
+	}
+	return v
+}
+
+// nameTaken is a courtesy: two Pipelines that are created at the same moment pass, and the controller decides between them. So does
+// one that cannot be looked up, and a mirror, which writes nothing.
+func nameTaken(ctx context.Context, p *fleetmanagementv1alpha1.Pipeline, names Names) field.ErrorList {
+	if pipelines.IsMirror(p) {
+		return nil
+	}
+	by, err := names.Taken(ctx, p)
+	switch {
+	case err != nil:
+		log.FromContext(ctx).V(1).Info("Cannot tell whether the name of a Pipeline is taken", "error", err.Error())
+		return nil
+	case by == "":
+		return nil
+	}
+	name := p.Spec.Name
+	if name == "" {
+		name = p.Name
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("spec", "name"), name,
+		fmt.Sprintf("the Pipeline %s has this name in Fleet Management: choose another name, or delete that one", by))}
+}
