@@ -13,6 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	candorcontroller "github.com/candor-dev/candor/internal/controller/candor"
+	fleetcontroller "github.com/candor-dev/candor/internal/controller/fleetmanagement"
+	"github.com/candor-dev/candor/internal/fleet/client"
 )
 
 // description is how a prometheus.Desc writes itself; nothing else tells its name.
@@ -21,6 +23,7 @@ var description = regexp.MustCompile(`fqName: "(.*?)", help: "(.*?)", .*variable
 func metricsPage() (string, error) {
 	var rows table
 	collectors := append(candorcontroller.NewMetrics(nil).Collectors(), candorcontroller.NewExplainCollector(nil))
+	collectors = slices.Concat(collectors, fleetcontroller.NewMetrics().Collectors(), client.NewMetrics().Collectors())
 	for _, collector := range collectors {
 		descriptions := make(chan *prometheus.Desc, 16)
 		collector.Describe(descriptions)
@@ -55,7 +58,8 @@ func values(label, path string) (table, error) {
 
 // kindOf returns the type of a metric, which its description does not tell.
 func kindOf(collector prometheus.Collector, name string) string {
-	if _, ok := collector.(prometheus.Histogram); ok {
+	switch collector.(type) {
+	case prometheus.Histogram, *prometheus.HistogramVec:
 		return "histogram"
 	}
 	if strings.HasSuffix(name, "_total") {

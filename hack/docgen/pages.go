@@ -20,10 +20,7 @@ import (
 	"github.com/candor-dev/candor/internal/app"
 )
 
-const (
-	rightsFile = "hack/docgen/rights.yaml"
-	eventsFile = "hack/docgen/events.yaml"
-)
+const rightsFile = "hack/docgen/rights.yaml"
 
 func flagsPage() (string, error) {
 	t := table{{"Flag", "Environment variable", "Default", "Meaning"}}
@@ -161,12 +158,35 @@ func (s schema) bounds(prefix string) []string {
 	return all
 }
 
+// conditionGroups are the API groups that have conditions: where those stand, and whether an event announces each.
+var conditionGroups = []struct{ name, constants, events string }{
+	{"candor.dev", "api/candor/v1alpha1/conditions.go", "hack/docgen/events.yaml"},
+	{"fleetmanagement.grafana.com", "api/fleetmanagement/v1alpha1/conditions.go", "hack/docgen/fleetevents.yaml"},
+}
+
 func conditionsPage() (string, error) {
-	all, err := constants("api/candor/v1alpha1/conditions.go")
+	body := "A condition's `reason` is one of the words below; its `message` says it in a sentence.\n"
+	for _, group := range conditionGroups {
+		tables, err := conditionTables(group.constants, group.events)
+		if err != nil {
+			return "", err
+		}
+		body += "\n## " + group.name + "\n" + tables
+	}
+	return body + "\n## Events\n\nThe reason of an event is that of the condition, and its note is the condition's message. An event is recorded when the\n" +
+		"status or the reason of a condition changes. A Finding's first outcome has no event, and neither has a change to or from\nOutOfPolicy.\n\n" +
+		"Exceptions: the events of BudgetExhausted and BackendPaused have the name of the condition as their reason, the note of\n" +
+		"Enriched is the likeliest cause that the model named, and the kinds of fleetmanagement.grafana.com have the events that\n" +
+		"are listed with them beside those of their conditions.\n", nil
+}
+
+// conditionTables has a table for each group of constants.
+func conditionTables(path, eventsFile string) (string, error) {
+	all, err := constants(path)
 	if err != nil {
 		return "", err
 	}
-	body, group, events := "A condition's `reason` is one of the words below; its `message` says it in a sentence.\n", "", explanations{}
+	body, group, events := "", "", explanations{}
 	if err := read(eventsFile, &events); err != nil {
 		return "", err
 	}
@@ -174,7 +194,7 @@ func conditionsPage() (string, error) {
 	for i, c := range all {
 		if c.group != group {
 			title, more, _ := strings.Cut(c.group, ". ")
-			body += strings.TrimRight("\n## "+strings.TrimSuffix(title, ".")+"\n\n"+more, "\n") + "\n\n"
+			body += strings.TrimRight("\n### "+strings.TrimSuffix(title, ".")+"\n\n"+more, "\n") + "\n\n"
 			group, t = c.group, table{{"Name", "Meaning", "Event"}}
 		}
 		key := c.value
@@ -187,10 +207,7 @@ func conditionsPage() (string, error) {
 			body += t.String()
 		}
 	}
-	return body + "\n## Events\n\nThe reason of an event is that of the condition, and its note is the condition's message. An event is recorded when the\n" +
-		"status or the reason of a condition changes. A Finding's first outcome has no event, and neither has a change to or from\nOutOfPolicy.\n\n" +
-		"Two exceptions: the events of BudgetExhausted and BackendPaused have the name of the condition as their reason, and the\n" +
-		"note of Enriched is the likeliest cause that the model named.\n", events.problem(eventsFile)
+	return body, events.problem(eventsFile)
 }
 
 // constant is one with a doc comment of its own.

@@ -24,6 +24,8 @@ import (
 // size is how much there is of everything.
 type size struct {
 	reports, namespaces, entries, workers int
+	// collectors is how many collectors of the fleet are measured instead of the reports; zero for none.
+	collectors int
 	// pprof is the address where Candor's profiles can be had meanwhile.
 	pprof string
 }
@@ -35,6 +37,7 @@ func main() {
 	flag.IntVar(&s.namespaces, "namespaces", 50, "namespaces they are spread over")
 	flag.IntVar(&s.entries, "entries", 40, "vulnerabilities in each report")
 	flag.IntVar(&s.workers, "workers", 8, "parallel requests of the bare runs")
+	flag.IntVar(&s.collectors, "collectors", 0, "measure this many collectors of the fleet, and no reports; 0 for the reports")
 	flag.StringVar(&s.pprof, "pprof", "0", "address of Candor's /debug/pprof; 0 for none")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -55,8 +58,10 @@ func run(ctx context.Context, s size) error {
 	if err := cluster.InstallManagerRBAC(ctx); err != nil {
 		return err
 	}
-	if err := cluster.InstallTrivyCRDs(ctx); err != nil {
-		return err
+	if s.collectors == 0 {
+		if err := cluster.InstallTrivyCRDs(ctx); err != nil {
+			return err
+		}
 	}
 	folder, err := os.MkdirTemp("", "candor-bench-")
 	if err != nil {
@@ -75,6 +80,15 @@ func run(ctx context.Context, s size) error {
 	if err := b.build(ctx); err != nil {
 		return err
 	}
+	if s.collectors > 0 {
+		return b.fleet(ctx)
+	}
+	return b.signals(ctx)
+}
+
+// signals runs the steps of the reports.
+func (b *bench) signals(ctx context.Context) error {
+	s := b.size
 	fmt.Printf("%d reports of %d entries in %d namespaces, %d parallel requests\n", s.reports, s.entries, s.namespaces, s.workers)
 	for _, step := range []struct {
 		name string

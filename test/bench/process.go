@@ -41,14 +41,16 @@ func (b *bench) build(ctx context.Context) error {
 func (b *bench) binary() string     { return filepath.Join(b.folder, "manager") }
 func (b *bench) kubeconfig() string { return filepath.Join(b.folder, "kubeconfig") }
 
-// startManager runs Candor as its ServiceAccount.
-func (b *bench) startManager(ctx context.Context) (*process, error) {
+// startManager runs Candor as its ServiceAccount, with more arguments than it always has.
+func (b *bench) startManager(ctx context.Context, arguments ...string) (*process, error) {
 	address, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}
-	command := exec.CommandContext(ctx, b.binary(), "--kubeconfig="+b.kubeconfig(), "--metrics-bind-address="+address, "--metrics-secure=false",
-		"--health-probe-bind-address=0", "--pprof-bind-address="+b.size.pprof)
+	command := exec.CommandContext(ctx, b.binary(), append([]string{
+		"--kubeconfig=" + b.kubeconfig(), "--metrics-bind-address=" + address, "--metrics-secure=false",
+		"--health-probe-bind-address=0", "--pprof-bind-address=" + b.size.pprof,
+	}, arguments...)...)
 	log, err := os.Create(filepath.Join(b.folder, "manager.log"))
 	if err != nil {
 		return nil, fmt.Errorf("making a log: %w", err)

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/candor-dev/candor/internal/app"
+	"github.com/candor-dev/candor/test/fakes/fleetserver"
 	"github.com/candor-dev/candor/test/kube"
 )
 
@@ -35,6 +36,7 @@ type manager struct {
 	forbidden *kube.ForbiddenLog
 	clock     *movableClock
 	wake      chan event.GenericEvent
+	fleet     *fleetserver.Server
 	cancel    context.CancelFunc
 	// done is closed when the manager has ended, with err.
 	done chan struct{}
@@ -61,6 +63,9 @@ func startManager(ctx context.Context, cluster *kube.Cluster, home string) (*man
 	if o.Models.KeyFolder, err = keyFolder(home); err != nil {
 		return nil, err
 	}
+	if err := m.fleetFolder(home, &o.Fleet); err != nil {
+		return nil, err
+	}
 	running, cancel := context.WithCancel(ctx)
 	mgr, err := app.New(running, config, o, app.Parts{Clock: m.clock, WakeFindings: m.wake, Several: true}) // go test -count runs one after the other
 	if err != nil {
@@ -78,6 +83,7 @@ func startManager(ctx context.Context, cluster *kube.Cluster, home string) (*man
 func (m *manager) stop() error {
 	m.cancel()
 	<-m.done
+	m.fleet.Close()
 	return errors.Join(m.err, m.log.Close())
 }
 

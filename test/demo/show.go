@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
@@ -23,29 +24,36 @@ const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io"
 const textWidth = 110
 
 // singular names the kinds as kubectl does when it lists more than one.
-var singular = map[string]string{"signalpolicies": "signalpolicy", "suppressions": "suppression"}
+var singular = map[string]string{
+	"signalpolicies": "signalpolicy", "suppressions": "suppression",
+	"pipelines": "pipeline", "remoteattributepolicies": "remoteattributepolicy",
+}
 
 // show prints what kubectl get -A prints: columns and rows are the server's.
 func (d *demo) show(ctx context.Context, resources ...string) error {
-	return d.get(ctx, " -A", "", true, resources...)
+	return d.get(ctx, candorv1alpha1.GroupVersion, " -A", "", true, resources...)
 }
 
 // showIn does so for one namespace, and for what has none where it is empty.
 func (d *demo) showIn(ctx context.Context, namespace string, resources ...string) error {
 	if namespace == "" {
-		return d.get(ctx, "", "", false, resources...)
+		return d.get(ctx, candorv1alpha1.GroupVersion, "", "", false, resources...)
 	}
-	return d.get(ctx, " -n "+namespace, "namespaces/"+namespace+"/", false, resources...)
+	return d.getGroup(ctx, candorv1alpha1.GroupVersion, namespace, resources...)
 }
 
-func (d *demo) get(ctx context.Context, option, within string, namespaced bool, resources ...string) error {
+func (d *demo) getGroup(ctx context.Context, group schema.GroupVersion, namespace string, resources ...string) error {
+	return d.get(ctx, group, " -n "+namespace, "namespaces/"+namespace+"/", false, resources...)
+}
+
+func (d *demo) get(ctx context.Context, group schema.GroupVersion, option, within string, namespaced bool, resources ...string) error {
 	d.screen.command("kubectl get " + strings.Join(resources, ",") + option)
 	clientset, err := kubernetes.NewForConfig(d.cluster.Config)
 	if err != nil {
 		return err
 	}
 	for i, resource := range resources {
-		path := "/apis/" + candorv1alpha1.GroupVersion.String() + "/" + within + resource
+		path := "/apis/" + group.String() + "/" + within + resource
 		body, err := clientset.RESTClient().Get().AbsPath(path).SetHeader("Accept", asTable).DoRaw(ctx)
 		if err != nil {
 			return fmt.Errorf("listing %s: %w", resource, err)
@@ -56,7 +64,7 @@ func (d *demo) get(ctx context.Context, option, within string, namespaced bool, 
 		}
 		prefix := ""
 		if len(resources) > 1 {
-			prefix = singular[resource] + "." + candorv1alpha1.GroupVersion.Group + "/"
+			prefix = singular[resource] + "." + group.Group + "/"
 		}
 		if i > 0 {
 			d.screen.say("")

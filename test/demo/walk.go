@@ -21,7 +21,7 @@ func (d *demo) walk(ctx context.Context) ([]result, error) {
 	d.introduce()
 	var results []result
 	for _, chapter := range []func(context.Context) ([]result, error){
-		d.arrive, d.nothingNew, d.repair, d.accept, d.sum, d.preview, d.pay, d.free, d.askNothing, d.account,
+		d.arrive, d.nothingNew, d.repair, d.accept, d.sum, d.preview, d.pay, d.free, d.askNothing, d.account, d.manageFleet,
 	} {
 		more, err := chapter(ctx)
 		results = append(results, more...)
@@ -141,6 +141,8 @@ func (d *demo) lookAround(ctx context.Context) error {
 	d.screen.say("\n  # The brake, and what was paid:")
 	d.screen.say("  kubectl patch operatingpolicy default --type=merge -p '{\"spec\":{\"mode\":\"Audit\"}}'")
 	d.screen.say("  kubectl get ledger default -o yaml")
+	d.screen.say("\n  # Fleet Management, which a fake plays:")
+	d.screen.say("  kubectl get pipelines,collectors,remoteattributepolicies -n %s", fleetNamespace)
 	d.screen.say("\n  The manager's log: %s", d.manager.logPath)
 	d.screen.say("  Ctrl-C ends and removes everything.")
 	select {

@@ -25,6 +25,7 @@ import (
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 	"github.com/candor-dev/candor/internal/app"
 	"github.com/candor-dev/candor/test/builder"
+	"github.com/candor-dev/candor/test/fakes/fleetserver"
 	"github.com/candor-dev/candor/test/fakes/llmserver"
 	"github.com/candor-dev/candor/test/kube"
 )
@@ -37,9 +38,9 @@ const (
 // families are what a manager exports, by name.
 type families map[string]*dto.MetricFamily
 
-// work runs a manager on a real API server until it has seen, dropped, resolved, asked, shared and been held back by its budget,
-// and returns what it exports then, and what another replica exports that waits for the lease. Some metrics exist only after
-// their first use.
+// work runs a manager on a real API server until it has seen, dropped, resolved, asked, shared and been held back by its budget, and
+// has had good and bad luck with Fleet Management. It returns what the manager exports then, and what another replica exports that
+// waits for the lease. Some metrics exist only after their first use.
 func work(t *testing.T) (atWork, waits families) {
 	t.Helper()
 	g, ctx := NewWithT(t), t.Context()
@@ -51,10 +52,12 @@ func work(t *testing.T) (atWork, waits families) {
 	g.Expect(cluster.InstallTrivyCRDs(ctx)).To(Succeed())
 	server := llmserver.Start(llmserver.Options{Key: modelKey})
 	t.Cleanup(server.Close)
-	g.Eventually(start(t, cluster, nil)).WithTimeout(time.Minute).Should(BeClosed(), "the lease is taken")
+	fleet := startFleet(t)
+	g.Eventually(start(t, cluster, fleet, nil)).WithTimeout(time.Minute).Should(BeClosed(), "the lease is taken")
 	waiting := prometheus.NewRegistry()
-	start(t, cluster, waiting)
+	start(t, cluster, fleet, waiting)
 	arrange(ctx, g, cluster.Client, server)
+	manageFleet(ctx, g, cluster.Client, fleet)
 
 	await(g, "candor_reports_dropped_total", "candor_llm_calls_total", "candor_enrichment_skipped_total")
 	var web client.Object = builder.VulnerabilityReport(namespace, "StatefulSet", "web", "main", []any{})
@@ -67,7 +70,7 @@ func work(t *testing.T) (atWork, waits families) {
 }
 
 // start runs a manager that has to win the lease, as in a cluster. The channel is closed when it has.
-func start(t *testing.T, cluster *kube.Cluster, registry app.Registry) <-chan struct{} {
+func start(t *testing.T, cluster *kube.Cluster, fleet *fleetserver.Server, registry app.Registry) <-chan struct{} {
 	t.Helper()
 	g := NewWithT(t)
 	config, err := cluster.ManagerConfig(t.Context())
@@ -76,6 +79,7 @@ func start(t *testing.T, cluster *kube.Cluster, registry app.Registry) <-chan st
 	o.HealthProbeBindAddress, o.LeaderElect, o.LeaderElectionNamespace = "0", true, "candor-system"
 	o.Models.KeyFolder = t.TempDir()
 	g.Expect(os.WriteFile(filepath.Join(o.Models.KeyFolder, "anthropic-api-key"), []byte(modelKey), 0o600)).To(Succeed())
+	useFleet(g, &o.Fleet, fleet, t.TempDir())
 	ctx, cancel := context.WithCancel(context.Background())
 	mgr, err := app.New(ctx, config, o, app.Parts{Several: true, Registry: registry, GatherCalls: time.Millisecond})
 	g.Expect(err).NotTo(HaveOccurred())

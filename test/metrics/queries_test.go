@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
+	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
 	"github.com/candor-dev/candor/internal/signals"
 )
 
@@ -35,7 +36,12 @@ var values = map[string][]string{
 		string(candorv1alpha1.OutcomeStillPresent), string(candorv1alpha1.OutcomeRecurred), string(candorv1alpha1.OutcomeResolved),
 		string(candorv1alpha1.OutcomeWorkloadGone), string(candorv1alpha1.OutcomeStale), string(candorv1alpha1.OutcomeOutOfPolicy),
 	},
-	"reason": {signals.DropMalformed, signals.DropNoResourceName, signals.DropScanJob, signals.DropOwnerGone, signals.DropRejected},
+	"reason": {
+		signals.DropMalformed, signals.DropNoResourceName, signals.DropScanJob, signals.DropOwnerGone, signals.DropRejected,
+		fleetmanagementv1alpha1.ReasonNoCredentials, fleetmanagementv1alpha1.ReasonPaused, fleetmanagementv1alpha1.ReasonDryRun,
+		fleetmanagementv1alpha1.ReasonNotRegistered, fleetmanagementv1alpha1.ReasonNoMatch, fleetmanagementv1alpha1.ReasonRateLimited,
+		fleetmanagementv1alpha1.ReasonAuthFailed, fleetmanagementv1alpha1.ReasonContended, fleetmanagementv1alpha1.ReasonDeleteFailed,
+	},
 }
 
 // placeholder is a label in a legend.

@@ -5,6 +5,7 @@ package metrics
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,7 +38,102 @@ func healthy(more ...string) []string {
 		`controller_runtime_reconcile_total{controller="finding", result="success"} 0+10x400`,
 		`controller_runtime_reconcile_errors_total{controller="finding"} 0x400`,
 		`workqueue_depth{controller="finding", name="finding", priority="0"} 0x400`,
+		`fleet_api_paused{reason="AuthFailed"} 0x400`,
+		`fleet_api_paused{reason="BaseURLWrong"} 0x400`,
+		`fleet_api_paused{reason="NoCredentials"} 0x400`,
+		`fleet_api_paused{reason="RateLimited"} 0x400`,
+		`fleet_pipelines_orphaned{} 0x400`,
+		`fleet_resources{kind="Pipeline", ready="True", reason="Synced"} 40x400`,
+		`fleet_stack_objects{kind="pipelines"} 50x400`,
+		`fleet_stack_objects{kind="collectors"} 300x400`,
+		`fleet_stack_limit{limit="pipelines"} 100x400`,
+		`fleet_stack_limit{limit="requests_per_second"} 3x400`,
 	}, more...)...)
+}
+
+// fleetScenarios are those of Fleet Management.
+func fleetScenarios() map[string]scenario {
+	const warning = `severity="warning"}`
+	wait := func(upTo5s, upTo10s string) []string {
+		return healthy(`fleet_api_rate_limiter_wait_duration_seconds_bucket{le="5"} `+upTo5s, `fleet_api_rate_limiter_wait_duration_seconds_bucket{le="10"} `+upTo10s,
+			`fleet_api_rate_limiter_wait_duration_seconds_bucket{le="+Inf"} `+upTo10s)
+	}
+	rateLimited := []alert{{
+		`CandorFleetRateLimited{namespace="candor-system", ` + warning,
+		"Requests to Fleet Management are too many.",
+		"For 15 minutes requests have waited longer than 5 seconds for their turn, or Fleet Management has asked to wait most of the time. Changes reach collectors late.",
+	}}
+	return map[string]scenario{
+		"Fleet Management refuses the credentials": {
+			but(healthy(), `fleet_api_paused{reason="AuthFailed"} 0x60 1x100`), 80 * time.Minute,
+			[]alert{{
+				`CandorFleetPaused{namespace="candor-system", reason="AuthFailed", ` + warning,
+				"Fleet Management is not being asked: AuthFailed.",
+				"For 15 minutes some or all requests to Fleet Management have been held back, since its address makes no sense or it refuses the credentials. Pipelines and Collectors stay as they are.",
+			}},
+		},
+		"it has refused them for 10 minutes": {but(healthy(), `fleet_api_paused{reason="AuthFailed"} 0x60 1x100`), 71 * time.Minute, nil},
+		"there are no credentials": {
+			but(healthy(`fleet_resources{kind="Collector", ready="False", reason="NoCredentials"} 9x400`), `fleet_api_paused{reason="NoCredentials"} 1x400`), 5 * time.Hour, nil,
+		},
+		"every second request waits long":     {wait("0+1x400", "0+2x400"), 2 * time.Hour, rateLimited},
+		"one request in a hundred waits long": {wait("0+99x400", "0+100x400"), 2 * time.Hour, nil},
+		"requests waited long for a moment":   {wait("0+1x60 60x5 61+1x300", "0+1x60 65x5 66+1x300"), 70 * time.Minute, nil},
+		"Fleet Management asks to wait a lot": {but(healthy(), `fleet_api_paused{reason="RateLimited"} 0x60 1 1 0 1 1 0 1 1 0 1 1 0 1 1 0 1 1 0 1 1 0 1 1 0 1 1 0 1 1 0`), 89 * time.Minute, rateLimited},
+		"it asks to wait now and then":        {but(healthy(), `fleet_api_paused{reason="RateLimited"} 0x60 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0`), 89 * time.Minute, nil},
+		"specs that Fleet Management refuses": {
+			healthy(`fleet_resources{kind="Pipeline", ready="False", reason="ValidationError"} 2x400`), 61 * time.Minute,
+			[]alert{{
+				`CandorFleetNotReady{namespace="candor-system", kind="Pipeline", reason="ValidationError", ` + warning,
+				"Objects of the kind Pipeline are not Ready: ValidationError.",
+				"For an hour 2 of them have not stood in Fleet Management as their specs ask for.",
+			}},
+		},
+		"it has refused them for half an hour": {healthy(`fleet_resources{kind="Pipeline", ready="False", reason="ValidationError"} _x60 2x400`), 90 * time.Minute, nil},
+		"objects that are meant to be so, or become well by themselves": {
+			healthy(
+				`fleet_resources{kind="Pipeline", ready="False", reason="Paused"} 1x400`, `fleet_resources{kind="Pipeline", ready="False", reason="DryRun"} 1x400`,
+				`fleet_resources{kind="Collector", ready="False", reason="NotRegistered"} 1x400`, `fleet_resources{kind="Collector", ready="Unknown", reason="RateLimited"} 1x400`,
+				`fleet_resources{kind="RemoteAttributePolicy", ready="False", reason="NoMatch"} 1x400`), 3 * time.Hour, nil,
+		},
+		"somebody undoes each correction, of which one comes in a quarter of an hour": {
+			healthy(`fleet_resources{kind="Pipeline", ready="False", reason="Contended"} _x60 1x14 _x9 1x14 _x9 1x14 _x200`), 100 * time.Minute,
+			[]alert{{
+				`CandorFleetContended{namespace="candor-system", ` + warning,
+				"Somebody undoes what Candor writes to Fleet Management.",
+				"1 pipelines are changed back again and again. Between two corrections collectors run what the other side wrote.",
+			}},
+		},
+		"nobody has done so for two hours": {
+			healthy(`fleet_resources{kind="Pipeline", ready="False", reason="Contended"} _x60 1x14 _x300`), 3 * time.Hour, nil,
+		},
+		"an object cannot be deleted": {
+			healthy(`fleet_deletions_blocked{kind="Collector", reason="SyncFailed"} 3x400`, `fleet_resources{kind="Collector", ready="False", reason="DeleteFailed"} 3x400`), 2 * time.Hour,
+			[]alert{{
+				`CandorFleetDeletionBlocked{namespace="candor-system", kind="Collector", reason="SyncFailed", ` + warning,
+				"Objects of the kind Collector cannot be deleted: SyncFailed.",
+				"For 15 minutes 3 of them could not be removed from Fleet Management. They, and their namespace if that is being deleted, stay.",
+			}},
+		},
+		"it could not for 5 minutes": {healthy(`fleet_deletions_blocked{kind="Collector", reason="SyncFailed"} _x60 3x5 _x300`), 70 * time.Minute, nil},
+		"pipelines have lost their object": {
+			but(healthy(), `fleet_pipelines_orphaned{} 0x60 4x300`), 125 * time.Minute,
+			[]alert{{
+				`CandorFleetOrphans{namespace="candor-system", ` + warning,
+				"Pipelines in Fleet Management have lost their object.",
+				"For an hour 4 pipelines have carried the stamp of this cluster while no Pipeline stands for them. Collectors go on running them, and nobody looks after them.",
+			}},
+		},
+		"they are collected": {but(healthy(), `fleet_pipelines_orphaned{} 0x60 4x10 0x300`), 125 * time.Minute, nil},
+		"the stack holds nearly all the pipelines that it may": {
+			but(append(healthy(), of("candor-1", `fleet_pipelines_orphaned{} 0x400`)...), `fleet_stack_objects{kind="pipelines"} 50x60 95x300`), 80 * time.Minute,
+			[]alert{{
+				`CandorFleetNearLimit{namespace="candor-system", kind="pipelines", ` + warning,
+				"The stack has nearly as many pipelines as it may have.",
+				"95% of the pipelines that Fleet Management grants the stack are in use. It refuses more than that.",
+			}},
+		},
+	}
 }
 
 // but replaces the series of the same metric and labels.
@@ -47,6 +143,13 @@ func but(series []string, changes ...string) []string {
 		series = append(slices.DeleteFunc(slices.Clone(series), func(s string) bool { return strings.HasPrefix(s, name+"}") }), change)
 	}
 	return series
+}
+
+// scenario is what a Prometheus has, and which alerts fire at a time then.
+type scenario struct {
+	series []string
+	at     time.Duration
+	want   []alert
 }
 
 // TestRules holds each scenario to exactly the alerts that fire then, with all that they say.
@@ -61,11 +164,7 @@ func TestRules(t *testing.T) {
 		"No Candor is at work.",
 		"For 10 minutes no replica has been scraped that holds the lease. Findings are neither made nor brought up to date.",
 	}
-	for name, c := range map[string]struct {
-		series []string
-		at     time.Duration
-		want   []alert
-	}{
+	scenarios := map[string]scenario{
 		"a leader at work and a replica that waits": {append(healthy(), waiting...), 3 * time.Hour, nil},
 		"a leader without a model":                  {of("candor-0", `leader_election_master_status{} 1x400`, `candor_provider_up{provider="trivy"} 1x400`), 3 * time.Hour, nil},
 		"nothing is scraped":                        {nil, 10 * time.Minute, []alert{down}},
@@ -182,7 +281,9 @@ func TestRules(t *testing.T) {
 				`controller_runtime_reconcile_errors_total{namespace="other", job="other", controller="x"} 0+1x400`,
 				`workqueue_depth{namespace="other", job="other", controller="y"} 5x400`), 3 * time.Hour, nil,
 		},
-	} {
+	}
+	maps.Copy(scenarios, fleetScenarios())
+	for name, c := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "test.yaml")
