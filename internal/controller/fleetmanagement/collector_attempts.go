@@ -69,7 +69,9 @@ type attempts struct {
 	// waiting holds, by ID, the Collectors that wait for the attempt of another one.
 	waiting map[string][]client.ObjectKey
 	// asked holds the Collectors for which a list was asked for.
-	asked   map[types.UID]bool
+	asked map[types.UID]bool
+	// begun holds the Collectors that this process gives their finalizer.
+	begun   map[types.UID]bool
 	refused map[types.UID]map[string]refusedOp
 }
 
@@ -198,7 +200,25 @@ func (t *attempts) forget(id string, uid types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.asked, uid)
+	delete(t.begun, uid)
 	delete(t.refused, uid)
+}
+
+// beginHere notes that this process gives a Collector its finalizer.
+func (t *attempts) beginHere(uid types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.begun == nil {
+		t.begun = map[types.UID]bool{}
+	}
+	t.begun[uid] = true
+}
+
+// begunHere reports whether this process gave a Collector its finalizer.
+func (t *attempts) begunHere(uid types.UID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.begun[uid]
 }
 
 // askOnce reports whether a list may be asked for, which is once for each Collector.

@@ -112,6 +112,7 @@ func (s *CollectorSyncer) Gate(ctx context.Context, c *fleetmanagementv1alpha1.C
 	if controllerutil.ContainsFinalizer(c, fleetmanagementv1alpha1.CollectorFinalizer) {
 		return nil
 	}
+	s.attempts.beginHere(c.UID)
 	return s.API.Available()
 }
 

@@ -94,7 +94,7 @@ func (s *CollectorSyncer) lettingGo(ctx context.Context, c *fleetmanagementv1alp
 	owned = slices.DeleteFunc(slices.Clone(owned), func(mine fleetmanagementv1alpha1.AttributeOwner) bool {
 		return slices.ContainsFunc(others, func(o fleetmanagementv1alpha1.Collector) bool { return o.UID != c.UID && owns(&o, mine.Key) })
 	})
-	plan := attributes.Diff(attributes.Merged{}, live.RemoteAttributes, owned, policiesOf(c))
+	plan := attributes.Diff(attributes.Merged{}, live.RemoteAttributes, owned, s.policiesOf(c))
 	return s.withoutRefused(c, step{Plan: plan}), nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
 	"github.com/candor-dev/candor/internal/fleet/attributes"
@@ -37,12 +38,17 @@ func (s *CollectorSyncer) plan(ctx context.Context, c *fleetmanagementv1alpha1.C
 		return step{}, err
 	}
 	want := attributes.Merge(layers, s.Limits.Beside(live.RemoteAttributes, owned, layers))
-	plan := attributes.Diff(want, live.RemoteAttributes, owned, policiesOf(c))
+	plan := attributes.Diff(want, live.RemoteAttributes, owned, s.policiesOf(c))
 	return s.withoutRefused(c, step{Plan: plan, want: want}), nil
 }
 
-func policiesOf(c *fleetmanagementv1alpha1.Collector) attributes.Policies {
-	return attributes.Policies{Conflict: c.Spec.ConflictPolicy, Release: c.Spec.ReleasePolicy}
+// policiesOf says what becomes of attributes of others. A Collector that has a finalizer and no status, and that this process did
+// not give the finalizer, was begun by one that ended before it could say what it gave.
+func (s *CollectorSyncer) policiesOf(c *fleetmanagementv1alpha1.Collector) attributes.Policies {
+	return attributes.Policies{
+		Conflict: c.Spec.ConflictPolicy, Release: c.Spec.ReleasePolicy,
+		Given: len(c.Status.Conditions) == 0 && controllerutil.ContainsFinalizer(c, fleetmanagementv1alpha1.CollectorFinalizer) && !s.attempts.begunHere(c.UID),
+	}
 }
 
 // withoutRefused drops the operations that Fleet Management refused a while ago.

@@ -18,6 +18,9 @@ import (
 type Policies struct {
 	Conflict fleetmanagementv1alpha1.ConflictPolicy
 	Release  fleetmanagementv1alpha1.ReleasePolicy
+	// Given says that what stands as it is asked for, and is not recorded, was given before and is ours. Otherwise somebody else had
+	// set it.
+	Given bool
 }
 
 // Plan leads from what a collector has to what it is to have.
@@ -46,7 +49,7 @@ func Diff(want Merged, live map[string]string, owned []fleetmanagementv1alpha1.A
 	for _, key := range sortedKeys(want.Attributes) {
 		value, present := live[key]
 		record, recorded := records[key]
-		plan.give(key, want.Attributes[key], place{value, present}, record, recorded, policies.Conflict)
+		plan.give(key, want.Attributes[key], place{value, present}, record, recorded, policies)
 	}
 	if policies.Conflict == fleetmanagementv1alpha1.ConflictFail && len(plan.Conflicts) > 0 {
 		return Plan{Owners: owned, Conflicts: plan.Conflicts, owned: owned}
@@ -69,7 +72,7 @@ type place struct {
 }
 
 func (p *Plan) give(key string, claim Claim, live place, record fleetmanagementv1alpha1.AttributeOwner, recorded bool,
-	policy fleetmanagementv1alpha1.ConflictPolicy,
+	policies Policies,
 ) {
 	owner := fleetmanagementv1alpha1.AttributeOwner{
 		Key: key, OwnerKind: claim.Kind, OwnerName: claim.Name, Value: claim.Value, PreviousValue: record.PreviousValue,
@@ -79,11 +82,14 @@ func (p *Plan) give(key string, claim Claim, live place, record fleetmanagementv
 		owner.PreviousValue = nil
 		p.Ops = append(p.Ops, client.Op{Kind: client.OpAdd, Key: key, Value: claim.Value})
 	case live.value == claim.Value:
+		if !recorded && !policies.Given {
+			owner.PreviousValue = &live.value
+		}
 	case recorded && live.value == record.Value:
 		p.Ops = append(p.Ops, client.Op{Kind: client.OpReplace, Key: key, Value: claim.Value, Old: &live.value})
 	default:
 		p.Conflicts = append(p.Conflicts, key)
-		if policy == fleetmanagementv1alpha1.ConflictSkip {
+		if policies.Conflict == fleetmanagementv1alpha1.ConflictSkip {
 			return
 		}
 		p.Ops = append(p.Ops, client.Op{Kind: client.OpReplace, Key: key, Value: claim.Value, Old: &live.value})

@@ -58,8 +58,12 @@ func TestDiffChangesOnlyWhatIsOursAT15(t *testing.T) {
 			want: attrs{"a": ""},
 			plan: Plan{Ops: []client.Op{add("a", "")}, Owners: []owner{owns("a", "")}},
 		},
-		"one that stands as asked for is ours without a write": {
+		"one that stands as asked for is ours without a write, and stays when nobody asks for it any more (B20)": {
 			want: attrs{"a": "1"}, live: attrs{"a": "1"},
+			plan: Plan{Owners: []owner{owns("a", "1", "1")}},
+		},
+		"one that was given before a crash is ours alone": {
+			want: attrs{"a": "1"}, live: attrs{"a": "1"}, policies: Policies{Given: true},
 			plan: Plan{Owners: []owner{owns("a", "1")}},
 		},
 		"one that is ours is changed, and still knows what stood there first": {

@@ -58,6 +58,20 @@ var _ = Describe("Ownership of attributes", func() {
 		Expect(w.remote("edge-1")()).To(Equal(map[string]string{"team": "theirs", "tier": "by hand"}))
 	})
 
+	It("AT-15: keeps an attribute that stood there as it is asked for when the Collector goes", func(ctx SpecContext) {
+		w.registers("edge-1", nil, map[string]string{"team": "ours"})
+		edge := w.collector("edge", "edge-1", asks(map[string]string{"team": "ours", "tier": "gold"}))
+		w.create(ctx, edge)
+		w.start(ctx)
+		settle(w, w.ready(ctx, "edge")).Should(Equal(synced))
+		Expect(w.owners(ctx, "edge")).To(ContainElement("team=ours of Collector " + w.namespace + "/edge, before: ours"))
+		w.stop()
+		w.start(ctx)
+		Expect(cluster.Client.Delete(ctx, edge)).To(Succeed())
+		settle(w, func() any { return w.read(ctx, "edge") }).Should(BeNil())
+		Expect(w.remote("edge-1")()).To(Equal(map[string]string{"team": "ours"}))
+	})
+
 	It("AT-15: names the policy that gives each attribute, and tells of a tie once", func(ctx SpecContext) {
 		w.registers("edge-1", map[string]string{"env": "prod"}, nil)
 		w.create(ctx, w.policy("a", []string{"env=prod"}, map[string]string{"one": "a", "both": "a"}),
