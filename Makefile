@@ -7,6 +7,7 @@ VERSION ?= 0.1.0
 IMAGE := ghcr.io/candor-dev/candor
 IMG ?= $(IMAGE):v$(VERSION)
 SCORECARD_IMG ?= $(IMAGE)-scorecard:v$(VERSION)
+FAKEFLEET_IMG ?= $(IMAGE)-fakefleet:v$(VERSION)
 # OLM's channels of the bundle, the version that it replaces, and where it is written.
 CHANNELS ?= stable
 DEFAULT_CHANNEL ?= stable
@@ -114,7 +115,7 @@ bench: ## Run the cost and scale benchmarks
 	@$(control_plane); go run ./test/bench
 
 .PHONY: e2e
-e2e: build ## Install Candor on the cluster of $KUBECONFIG and test it; test/e2e says how
+e2e: build fakefleet-build ## Install Candor on the cluster of $KUBECONFIG and test it; test/e2e says how
 	$(e2e) -ginkgo.label-filter='!trivy'
 
 .PHONY: e2e-trivy
@@ -138,6 +139,10 @@ build: ## Build bin/manager
 .PHONY: scorecard-build
 scorecard-build: ## Build bin/candor-scorecard, our own checks of the bundle
 	$(GO_BUILD) -ldflags '-s -w' -o bin/candor-scorecard ./test/scorecard
+
+.PHONY: fakefleet-build
+fakefleet-build: ## Build bin/fakefleet, a Fleet Management for the end-to-end tests
+	$(GO_BUILD) -ldflags '-s -w' -o bin/fakefleet ./test/e2e/fakefleet
 
 .PHONY: run
 run: ## Run the manager here, against the cluster of $KUBECONFIG
@@ -180,6 +185,10 @@ scorecard: $(OPERATOR_SDK) ## Run the scorecard over BUNDLE in pods on the clust
 docker-build-scorecard: scorecard-build ## Build the image of our own scorecard checks
 	$(CONTAINER_TOOL) build --file test/scorecard/Dockerfile --tag $(SCORECARD_IMG) .
 
+.PHONY: docker-build-fakefleet
+docker-build-fakefleet: fakefleet-build ## Build the image of the Fleet Management for the end-to-end tests
+	$(CONTAINER_TOOL) build --file test/e2e/fakefleet/Dockerfile --tag $(FAKEFLEET_IMG) .
+
 .PHONY: catalog
 catalog: $(OPM) ## Write a file-based catalog of BUNDLES into CATALOG
 	OPM=$(OPM) OPM_VERSION=$(call tool_version,opm) CHANNEL=$(DEFAULT_CHANNEL) PREVIOUS_VERSION=$(PREVIOUS_VERSION) hack/catalog.sh $(CATALOG) $(BUNDLES)
@@ -203,7 +212,7 @@ deploy: $(KUSTOMIZE) ## Install the CRDs and the manager
 	$(call render,$(VARIANT)) | $(KUBECTL) apply --server-side --force-conflicts -f -
 
 .PHONY: undeploy
-undeploy: $(KUSTOMIZE) ## Remove the manager and the CRDs
+undeploy: uninstall ## Remove the CRDs, every object of them, and then the manager, which some of these objects need to go
 	$(call render,$(VARIANT)) | $(KUBECTL) delete --ignore-not-found -f -
 
 ##@ Tools

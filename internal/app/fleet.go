@@ -52,7 +52,7 @@ const (
 )
 
 func (o *FleetOptions) addFlags(fs *flag.FlagSet) {
-	fs.StringVar(&o.CredentialsFolder, "fleet-credentials-folder", "/etc/candor/fleet", "Folder of the files base-url, username and password, read for each request. The variables FLEET_MANAGEMENT_BASE_URL, FLEET_MANAGEMENT_USERNAME and FLEET_MANAGEMENT_PASSWORD serve where a file is missing.")
+	fs.StringVar(&o.CredentialsFolder, "fleet-credentials-folder", "/etc/candor/fleet", "Folder of the files base-url, username and password, read for each request. The variables FLEET_MANAGEMENT_BASE_URL, FLEET_MANAGEMENT_USERNAME and FLEET_MANAGEMENT_PASSWORD serve where it holds none of them.")
 	fs.StringVar(&o.CAFile, "fleet-ca-file", "", "File of PEM certificates that Fleet Management is trusted by, beside those of the system.")
 	fs.Float64Var(&o.RPS, "fleet-api-rps", defaultFleetRPS, "Requests a second to Fleet Management at most, of all controllers together, and never more than 80 % of what Fleet Management says that the stack is granted; 0 or less is the default.")
 	fs.IntVar(&o.Burst, "fleet-api-burst", defaultFleetBurst, "How many such requests may come at once; 0 or less is the default.")

@@ -6,15 +6,16 @@
 // Package e2e installs Candor on a real cluster, with a controller manager and nodes, as people do: from config/default, and by
 // a Subscription of OLM. `make e2e` runs it.
 //
-//	KUBECONFIG   the cluster, whose current context may do everything; it has no Candor, and for OLM no VulnerabilityReports
-//	E2E_IMG      the image of the manager
-//	E2E_LOAD     a command for bash that brings the image to the nodes, with its name as $1 and the path of bin/manager as $2;
-//	             not needed where the nodes can pull it
-//	E2E_CATALOG  a command for bash that serves a file-based catalog by a CatalogSource in the namespace olm, with the name of the
-//	             CatalogSource as $1 and the folder of the catalog as $2; without it, nothing is tested about OLM
+//	KUBECONFIG     the cluster, whose current context may do everything; it has no Candor, and for OLM no VulnerabilityReports
+//	E2E_IMG        the image of the manager
+//	E2E_FLEET_IMG  the image of fakefleet, a Fleet Management for pods; without it, nothing is tested about Fleet Management
+//	E2E_LOAD       a command for bash that brings an image to the nodes, with its name as $1 and the path of the one binary that it
+//	               is to hold as $2, bin/manager or bin/fakefleet; not needed where the nodes can pull
+//	E2E_CATALOG    a command for bash that serves a file-based catalog by a CatalogSource in the namespace olm, with the name of the
+//	               CatalogSource as $1 and the folder of the catalog as $2; without it, nothing is tested about OLM
 //	E2E_SCORECARD  flags of operator-sdk scorecard, such as "--skip-cleanup=false"; without them, no scorecard runs. Nodes have its
 //	               images or can pull them, the one of our own checks by the name E2E_SCORECARD_IMG
-//	E2E_KEEP     when set, everything that the tests made stays
+//	E2E_KEEP       when set, everything that the tests made stays
 //
 //	make docker-build && E2E_LOAD='kind load docker-image "$1"' make e2e
 package e2e
@@ -54,6 +55,7 @@ var (
 func TestE2E(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(2 * time.Minute)
+	EnforceDefaultTimeoutsWhenUsingContexts()
 	SetDefaultEventuallyPollingInterval(250 * time.Millisecond)
 	RunSpecs(t, "Candor on a real cluster")
 }
@@ -62,23 +64,24 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	log.SetLogger(GinkgoLogr)
 	require("KUBECONFIG", "the kubeconfig of the cluster to test on; Candor will be installed there")
 	image = require("E2E_IMG", "the image of the manager; `make e2e` takes IMG")
-	load(ctx)
+	load(ctx, image, "bin/manager")
 	conf, err := config.GetConfig()
 	Expect(err).NotTo(HaveOccurred())
 	cluster, err = client.New(conf, client.Options{Scheme: app.NewScheme()})
 	Expect(err).NotTo(HaveOccurred())
 })
 
-func load(ctx context.Context) {
+// load brings an image of one binary to the nodes.
+func load(ctx context.Context, image, binary string) {
 	GinkgoHelper()
 	command := os.Getenv("E2E_LOAD")
 	if command == "" {
 		return
 	}
 	By("loading " + image)
-	manager, err := filepath.Abs("../../bin/manager")
+	path, err := filepath.Abs(filepath.Join("../..", binary))
 	Expect(err).NotTo(HaveOccurred())
-	run(ctx, "bash", "-euo", "pipefail", "-c", command, "bash", image, manager)
+	run(ctx, "bash", "-euo", "pipefail", "-c", command, "bash", image, path)
 }
 
 // install installs config/default and the CRD of VulnerabilityReports until the end of the node that calls it.
@@ -153,8 +156,14 @@ func kubectlName() string { return cmp.Or(os.Getenv("KUBECTL"), "kubectl") }
 // run runs a command in the root of the module and returns what it prints.
 func run(ctx context.Context, name string, args ...string) string {
 	GinkgoHelper()
+	return feed(ctx, "", name, args...)
+}
+
+// feed is run with an input for the command.
+func feed(ctx context.Context, input, name string, args ...string) string {
+	GinkgoHelper()
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir = "../.."
+	cmd.Dir, cmd.Stdin = "../..", strings.NewReader(input)
 	var errors bytes.Buffer
 	cmd.Stderr = &errors
 	out, err := cmd.Output()
