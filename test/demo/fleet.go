@@ -56,7 +56,7 @@ func (d *demo) writeCredentials() error {
 
 // manageFleet shows the other half: pipelines and attributes of Grafana Fleet Management.
 func (d *demo) manageFleet(ctx context.Context) ([]result, error) {
-	d.screen.title("Grafana Fleet Management: %d collectors are registered there. Requests are counted by a fake that speaks its API.", hosts)
+	d.screen.title("Grafana Fleet Management: %d collectors are registered there, of which %d are looked after. A fake that speaks its API counts requests.", hosts, mirrored)
 	d.manager.fleet.PutCollectors(hosts, func(i int) *collectorv1.Collector {
 		name := fmt.Sprintf("edge-%02d", i)
 		return &collectorv1.Collector{
@@ -113,7 +113,7 @@ func (d *demo) fleetStep(ctx context.Context, title string, act func(context.Con
 	d.screen.say("%s %s %s, %s", d.screen.paint("1;36", "▸"), d.screen.paint("1", fmt.Sprintf("%-*s", titleWidth, title)),
 		several(changes, "request")+" beside lists", several(written.writes.Total(), "API write"))
 	if len(calls) > 0 {
-		d.screen.aside("%s", strings.Join(calls, ", "))
+		d.screen.aside("%s; %s", strings.Join(calls, ", "), written.written())
 	}
 	return nil
 }

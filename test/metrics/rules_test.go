@@ -72,6 +72,23 @@ func fleetScenarios() map[string]scenario {
 				"For 15 minutes some or all requests to Fleet Management have been held back, since its address makes no sense or it refuses the credentials. Pipelines and Collectors stay as they are.",
 			}},
 		},
+		"no request to Fleet Management gets an answer": {
+			healthy(
+				`fleet_api_errors_total{operation="/pipeline.v1.PipelineService/ListPipelines", status="unavailable"} 0x60 1+1x100`,
+				`fleet_api_request_duration_seconds_count{operation="/pipeline.v1.PipelineService/ListPipelines", status="ok"} 60x160`,
+			), 100 * time.Minute,
+			[]alert{{
+				`CandorFleetUnreachable{namespace="candor-system", ` + warning,
+				"Fleet Management cannot be reached.",
+				"For 15 minutes every request to Fleet Management has failed. Pipelines and Collectors stay as they are, and what others change is not found.",
+			}},
+		},
+		"every second request to Fleet Management fails": {
+			healthy(
+				`fleet_api_errors_total{operation="/pipeline.v1.PipelineService/ListPipelines", status="unavailable"} 0+1x160`,
+				`fleet_api_request_duration_seconds_count{operation="/pipeline.v1.PipelineService/ListPipelines", status="ok"} 0+1x160`,
+			), 100 * time.Minute, nil,
+		},
 		"it has refused them for 10 minutes": {but(healthy(), `fleet_api_paused{reason="AuthFailed"} 0x60 1x100`), 71 * time.Minute, nil},
 		"there are no credentials": {
 			but(healthy(`fleet_resources{kind="Collector", ready="False", reason="NoCredentials"} 9x400`), `fleet_api_paused{reason="NoCredentials"} 1x400`), 5 * time.Hour, nil,

@@ -175,6 +175,11 @@ type PipelineStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
+	// stack tells the stack of Fleet Management that this status speaks of from others. In another one the object starts anew.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Stack string `json:"stack,omitempty"`
+
 	// id is the pipeline's ID in Fleet Management.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Fleet ID"
 	// +optional

@@ -5,6 +5,7 @@ package fleetmanagement
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
+	"github.com/candor-dev/candor/internal/fault"
 	"github.com/candor-dev/candor/internal/fleet/bulk"
 	fleetclient "github.com/candor-dev/candor/internal/fleet/client"
 )
@@ -29,9 +31,9 @@ type attempt struct {
 	ops []fleetclient.Op
 	// conflicts are the keys among ops that somebody else had set.
 	conflicts []string
-	// owners is who asks for what if all that was submitted succeeds. What may be ours counts as ours: it is let go only where our
-	// value stands.
-	owners map[string]fleetmanagementv1alpha1.AttributeOwner
+	// given is, by key, who asks for what if what was submitted succeeds, the last one last. Whether it did may be unknown: each of
+	// these values counts as ours where it stands.
+	given map[string][]fleetmanagementv1alpha1.AttributeOwner
 	// changed is how many attributes were changed, and overwritten the keys of those that somebody else had set.
 	changed     int
 	overwritten []string
@@ -41,23 +43,59 @@ type attempt struct {
 	again, relist bool
 }
 
-// owned is who asked for what, as the status and the attempt have it.
-func (a attempt) owned(recorded []fleetmanagementv1alpha1.AttributeOwner) []fleetmanagementv1alpha1.AttributeOwner {
-	if len(a.owners) == 0 {
+// owned is who asked for what, as the status and the attempt have it. Of what they say about a key, what stands there counts.
+func (a attempt) owned(recorded []fleetmanagementv1alpha1.AttributeOwner, live map[string]string) []fleetmanagementv1alpha1.AttributeOwner {
+	if len(a.given) == 0 {
 		return recorded
 	}
-	all := maps.Clone(a.owners)
+	said := make(map[string][]fleetmanagementv1alpha1.AttributeOwner, len(a.given))
 	for _, owner := range recorded {
-		if _, newer := all[owner.Key]; !newer {
-			all[owner.Key] = owner
+		said[owner.Key] = append(said[owner.Key], owner)
+	}
+	for key, given := range a.given {
+		said[key] = append(said[key], given...)
+	}
+	all := make(map[string]fleetmanagementv1alpha1.AttributeOwner, len(said))
+	for key, owners := range said {
+		all[key] = owners[len(owners)-1]
+		for _, owner := range owners {
+			if value, stands := live[key]; stands && value == owner.Value {
+				all[key] = owner
+			}
 		}
 	}
 	return slices.SortedFunc(maps.Values(all), func(a, b fleetmanagementv1alpha1.AttributeOwner) int { return cmp.Compare(a.Key, b.Key) })
 }
 
+// showGiven writes into the status, beside what is there, what was given so far. A pass that fails has it stored with the failure, so
+// that a process that ends before the next success leaves no attribute of which nobody knows that it is ours.
+func (a attempt) showGiven(c *fleetmanagementv1alpha1.Collector, live fleetclient.Collector) {
+	var all []fleetmanagementv1alpha1.AttributeOwner
+	for _, owner := range a.owned(c.Status.AttributeOwners, live.RemoteAttributes) {
+		value, stands := live.RemoteAttributes[owner.Key]
+		recorded := slices.IndexFunc(c.Status.AttributeOwners, func(o fleetmanagementv1alpha1.AttributeOwner) bool { return o.Key == owner.Key })
+		switch {
+		case stands && value == owner.Value:
+			all = append(all, owner)
+		case recorded >= 0:
+			all = append(all, c.Status.AttributeOwners[recorded])
+		}
+	}
+	if len(all) <= maxAttributes {
+		c.Status.AttributeOwners = all
+	}
+}
+
 // refusedOp is an operation that Fleet Management refuses, and why.
 type refusedOp struct {
 	op     fleetclient.Op
+	reason string
+	until  time.Time
+}
+
+// refusedNaming is a name, or an enabled, that Fleet Management refuses, and why.
+type refusedNaming struct {
+	naming naming
 	reason string
 	until  time.Time
 }
@@ -73,16 +111,26 @@ type attempts struct {
 	// begun holds the Collectors that this process gives their finalizer.
 	begun   map[types.UID]bool
 	refused map[types.UID]map[string]refusedOp
+	// unnamed holds the names that Fleet Management refuses.
+	unnamed map[types.UID]refusedNaming
+	// missed is, for Collectors that are being deleted, when the first list came that did not show their collector.
+	missed map[types.UID]time.Time
 }
 
-// of returns the attempt for a Collector, empty for none.
+// of returns the attempt for a Collector, empty for none. One that lives on in the place of another has what that one gave.
 func (t *attempts) of(c *fleetmanagementv1alpha1.Collector) attempt {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if a := t.byID[c.Spec.ID]; a != nil && a.uid == c.UID {
+	switch a := t.byID[c.Spec.ID]; {
+	case a == nil:
+		return attempt{}
+	case a.uid == c.UID:
 		return *a
+	case c.DeletionTimestamp.IsZero():
+		return attempt{given: a.given}
+	default:
+		return attempt{}
 	}
-	return attempt{}
 }
 
 // await reports whether the attempt is for another Collector with the same ID, and has this one woken when something came of it.
@@ -107,13 +155,17 @@ func (t *attempts) begin(c *fleetmanagementv1alpha1.Collector, st step) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	next := attempt{holder: client.ObjectKeyFromObject(c), uid: c.UID, ops: st.ops, conflicts: st.Conflicts}
-	next.owners = map[string]fleetmanagementv1alpha1.AttributeOwner{}
-	if last := t.byID[c.Spec.ID]; last != nil && last.uid == c.UID {
-		next.changed, next.overwritten = last.changed, last.overwritten
-		maps.Copy(next.owners, last.owners)
+	next.given = map[string][]fleetmanagementv1alpha1.AttributeOwner{}
+	if last := t.byID[c.Spec.ID]; last != nil {
+		maps.Copy(next.given, last.given)
+		if last.uid == c.UID {
+			next.changed, next.overwritten = last.changed, last.overwritten
+		}
 	}
 	for _, owner := range st.Owners {
-		next.owners[owner.Key] = owner
+		others := slices.Clone(next.given[owner.Key])
+		others = slices.DeleteFunc(others, func(o fleetmanagementv1alpha1.AttributeOwner) bool { return o.Value == owner.Value })
+		next.given[owner.Key] = append(others, owner)
 	}
 	if t.byID == nil {
 		t.byID = map[string]*attempt{}
@@ -202,6 +254,54 @@ func (t *attempts) forget(id string, uid types.UID) {
 	delete(t.asked, uid)
 	delete(t.begun, uid)
 	delete(t.refused, uid)
+	delete(t.unnamed, uid)
+	delete(t.missed, uid)
+}
+
+// missedTwice reports whether a list does not show the collector of a Collector that is being deleted, and an earlier one neither.
+func (t *attempts) missedTwice(uid types.UID, listed time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first, missed := t.missed[uid]
+	if !missed {
+		if t.missed == nil {
+			t.missed = map[types.UID]time.Time{}
+		}
+		t.missed[uid] = listed
+	}
+	return missed && listed.After(first)
+}
+
+// named notes what came of naming a collector.
+func (t *attempts) named(id string, wanted naming, err error, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a := t.byID[id]
+	if a == nil {
+		return
+	}
+	var f *fault.Fault
+	if !errors.As(err, &f) || f.Kind != fault.Terminal {
+		a.err, a.again, a.relist = err, false, false
+		return
+	}
+	a.err, a.again, a.relist = nil, false, false
+	if t.unnamed == nil {
+		t.unnamed = map[types.UID]refusedNaming{}
+	}
+	t.unnamed[a.uid] = refusedNaming{wanted, err.Error(), now.Add(opRefusedFor)}
+}
+
+// misnamed returns why Fleet Management refused a name a while ago, nil if it did not.
+func (t *attempts) misnamed(uid types.UID, wanted naming, now time.Time) *refusedNaming {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r, is := t.unnamed[uid]
+	if !is || !r.naming.equal(wanted) || !now.Before(r.until) {
+		delete(t.unnamed, uid)
+		return nil
+	}
+	return &r
 }
 
 // beginHere notes that this process gives a Collector its finalizer.

@@ -69,8 +69,8 @@ type CollectorSyncer struct {
 func NewCollectorSyncer(config CollectorConfig) *CollectorSyncer {
 	s := &CollectorSyncer{CollectorConfig: config}
 	s.poller = newCollectorPoller(config, s.queue.add)
-	s.namer = newCollectorNamer(config, func(id string, err error) {
-		s.attempts.finish(id, bulk.Result{Err: err}, s.Clock.Now())
+	s.namer = newCollectorNamer(config, func(id string, wanted naming, err error) {
+		s.attempts.named(id, wanted, err, s.Clock.Now())
 		s.wakeFor(id)
 	})
 	s.batcher = bulk.New(bulk.Options{API: config.Metrics.batches(config.API), Clock: config.Clock, Done: s.done, Wake: s.wakeFor})
@@ -133,12 +133,15 @@ func (s *CollectorSyncer) Sync(ctx context.Context, c *fleetmanagementv1alpha1.C
 		return lifecycle.Outcome{}, err
 	}
 	if err := s.advance(c, st, now); err != nil {
+		now.showGiven(c, live)
 		return lifecycle.Outcome{}, err
 	}
 	if wanted := (naming{c.Spec.Name, c.Spec.Enabled}); !wanted.standsIn(live) && !st.failed(c) {
-		s.attempts.begin(c, st)
-		s.namer.submit(c.Spec.ID, wanted)
-		return lifecycle.Outcome{}, lifecycle.ErrPending
+		if st.misnamed = s.attempts.misnamed(c.UID, wanted, s.Clock.Now()); st.misnamed == nil {
+			s.attempts.begin(c, st)
+			s.namer.submit(c.Spec.ID, wanted)
+			return lifecycle.Outcome{}, lifecycle.ErrPending
+		}
 	}
 	return s.conclude(c, live, st, now), nil
 }

@@ -41,7 +41,7 @@ func (s *CollectorSyncer) Delete(ctx context.Context, c *fleetmanagementv1alpha1
 
 // gaveNothing says that there is nothing to let go, as far as can be told.
 func (s *CollectorSyncer) gaveNothing(c *fleetmanagementv1alpha1.Collector, now attempt) bool {
-	if len(now.owned(c.Status.AttributeOwners)) > 0 || s.isPending(c.Spec.ID) {
+	if len(now.owned(c.Status.AttributeOwners, nil)) > 0 || s.isPending(c.Spec.ID) {
 		return false
 	}
 	if c.Status.Registered {
@@ -60,6 +60,9 @@ func (s *CollectorSyncer) release(ctx context.Context, c *fleetmanagementv1alpha
 	switch {
 	case err != nil:
 		return nil, err
+	case !registered && len(now.owned(c.Status.AttributeOwners, nil)) > 0 && !s.attempts.missedTwice(c.UID, s.Inventory.Listed()):
+		// One list that lacks a collector must not leave in place for good what stood in it.
+		return nil, s.poller.ask(c)
 	case !registered:
 		return nil, nil
 	case s.isPending(c.Spec.ID) && s.attempts.await(c):
@@ -78,7 +81,7 @@ func (s *CollectorSyncer) release(ctx context.Context, c *fleetmanagementv1alpha
 // lettingGo returns what lets go all that a Collector gave. Operations that Fleet Management refused are left out: an object must
 // be able to go.
 func (s *CollectorSyncer) lettingGo(ctx context.Context, c *fleetmanagementv1alpha1.Collector, live fleetclient.Collector, now attempt) (step, error) {
-	owned := now.owned(c.Status.AttributeOwners)
+	owned := now.owned(c.Status.AttributeOwners, live.RemoteAttributes)
 	if !c.Status.Registered && len(owned) == 0 {
 		// A crash may have come before the first status: what stands as it is asked for counts as given.
 		st, err := s.plan(ctx, c, live, now)
@@ -92,14 +95,17 @@ func (s *CollectorSyncer) lettingGo(ctx context.Context, c *fleetmanagementv1alp
 		return step{}, err
 	}
 	owned = slices.DeleteFunc(slices.Clone(owned), func(mine fleetmanagementv1alpha1.AttributeOwner) bool {
-		return slices.ContainsFunc(others, func(o fleetmanagementv1alpha1.Collector) bool { return o.UID != c.UID && owns(&o, mine.Key) })
+		return slices.ContainsFunc(others, func(o fleetmanagementv1alpha1.Collector) bool { return o.UID != c.UID && gave(&o, mine) })
 	})
 	plan := attributes.Diff(attributes.Merged{}, live.RemoteAttributes, owned, s.policiesOf(c))
 	return s.withoutRefused(c, step{Plan: plan}), nil
 }
 
-func owns(c *fleetmanagementv1alpha1.Collector, key string) bool {
-	return slices.ContainsFunc(c.Status.AttributeOwners, func(o fleetmanagementv1alpha1.AttributeOwner) bool { return o.Key == key })
+// gave reports whether a Collector gave what another one is to let go. Where it asks for another value it gives that once it can.
+func gave(c *fleetmanagementv1alpha1.Collector, mine fleetmanagementv1alpha1.AttributeOwner) bool {
+	return slices.ContainsFunc(c.Status.AttributeOwners, func(o fleetmanagementv1alpha1.AttributeOwner) bool {
+		return o.Key == mine.Key && o.Value == mine.Value
+	})
 }
 
 // deleteFailed says that the attributes cannot be let go yet. It is tried again, whatever it was.

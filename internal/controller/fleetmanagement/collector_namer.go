@@ -24,6 +24,10 @@ func (n naming) standsIn(live fleetclient.Collector) bool {
 	return (n.name == "" || n.name == live.Name) && (n.enabled == nil || live.Enabled != nil && *n.enabled == *live.Enabled)
 }
 
+func (n naming) equal(other naming) bool {
+	return n.name == other.name && equalPointers(n.enabled, other.enabled)
+}
+
 func (n naming) apply(live fleetclient.Collector) fleetclient.Collector {
 	if n.name != "" {
 		live.Name = n.name
@@ -39,7 +43,7 @@ func (n naming) apply(live fleetclient.Collector) fleetclient.Collector {
 type collectorNamer struct {
 	CollectorConfig
 	// done takes what came of a collector, once that is no longer pending.
-	done  func(id string, err error)
+	done  func(id string, wanted naming, err error)
 	queue workqueue.TypedInterface[string]
 
 	mu sync.Mutex
@@ -47,7 +51,7 @@ type collectorNamer struct {
 	wanted map[string]naming
 }
 
-func newCollectorNamer(config CollectorConfig, done func(id string, err error)) *collectorNamer {
+func newCollectorNamer(config CollectorConfig, done func(id string, wanted naming, err error)) *collectorNamer {
 	return &collectorNamer{CollectorConfig: config, done: done, queue: workqueue.NewTyped[string](), wanted: map[string]naming{}}
 }
 
@@ -86,7 +90,7 @@ func (n *collectorNamer) Start(ctx context.Context) error {
 		delete(n.wanted, id)
 		n.mu.Unlock()
 		n.queue.Done(id)
-		n.done(id, err)
+		n.done(id, wanted, err)
 	}
 }
 

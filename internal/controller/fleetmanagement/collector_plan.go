@@ -23,6 +23,8 @@ type step struct {
 	// ops are those of the plan that Fleet Management did not refuse; refused are the others, by key.
 	ops     []fleetclient.Op
 	refused []refusedOp
+	// misnamed says why the collector does not get its name; nil if it does.
+	misnamed *refusedNaming
 }
 
 // failed says that somebody else set what is asked for, and that nothing is to be changed then.
@@ -32,14 +34,40 @@ func (s step) failed(c *fleetmanagementv1alpha1.Collector) bool {
 
 // plan decides what a collector is to be given, and what leads there.
 func (s *CollectorSyncer) plan(ctx context.Context, c *fleetmanagementv1alpha1.Collector, live fleetclient.Collector, now attempt) (step, error) {
-	owned := now.owned(c.Status.AttributeOwners)
+	owned, err := s.withOthers(ctx, c, live, now.owned(c.Status.AttributeOwners, live.RemoteAttributes))
+	if err != nil {
+		return step{}, err
+	}
 	layers, err := s.layers(ctx, c, factsOfLive(live, owned), owned)
 	if err != nil {
 		return step{}, err
 	}
-	want := attributes.Merge(layers, s.Limits.Beside(live.RemoteAttributes, owned, layers))
+	want := attributes.Merge(layers, s.Limits.Beside(live.RemoteAttributes, owned, layers, c.Spec.ReleasePolicy))
 	plan := attributes.Diff(want, live.RemoteAttributes, owned, s.policiesOf(c))
 	return s.withoutRefused(c, step{Plan: plan, want: want}), nil
+}
+
+// withOthers adds what other Collectors with the same ID gave before this one turned out to come first.
+func (s *CollectorSyncer) withOthers(ctx context.Context, c *fleetmanagementv1alpha1.Collector, live fleetclient.Collector,
+	owned []fleetmanagementv1alpha1.AttributeOwner,
+) ([]fleetmanagementv1alpha1.AttributeOwner, error) {
+	same, err := s.sameID(ctx, c.Spec.ID)
+	if err != nil || len(same) <= 1 {
+		return owned, err
+	}
+	all := slices.Clone(owned)
+	for i := range same {
+		if same[i].UID == c.UID {
+			continue
+		}
+		for _, theirs := range same[i].Status.AttributeOwners {
+			known := func(o fleetmanagementv1alpha1.AttributeOwner) bool { return o.Key == theirs.Key }
+			if value, is := live.RemoteAttributes[theirs.Key]; is && value == theirs.Value && !slices.ContainsFunc(all, known) {
+				all = append(all, theirs)
+			}
+		}
+	}
+	return all, nil
 }
 
 // policiesOf says what becomes of attributes of others. A Collector that has a finalizer and no status, and that this process did

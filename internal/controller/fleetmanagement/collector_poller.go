@@ -42,6 +42,7 @@ type collectorPoller struct {
 	asked, recovered chan struct{}
 	// owesTheUnwell says that the next list wakes all Collectors that are not synced. The goroutine of Start alone uses it.
 	owesTheUnwell bool
+	teller        teller
 
 	mu sync.Mutex
 	// askers wait for the next list.
@@ -89,9 +90,7 @@ func (p *collectorPoller) Start(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err != nil {
-			logf.FromContext(ctx).V(1).Info("Cannot list collectors", "error", err.Error())
-		}
+		p.teller.tell("collectors", err)
 		if !p.rest(ctx) {
 			return nil
 		}

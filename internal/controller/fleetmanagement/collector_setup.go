@@ -72,6 +72,7 @@ func (o *ownQueue) add(key client.ObjectKey) {
 func (s *CollectorSyncer) gone(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	c := e.Object.(*fleetmanagementv1alpha1.Collector)
 	s.attempts.forget(c.Spec.ID, c.UID)
+	s.Metrics.letGo(c.UID)
 	var list fleetmanagementv1alpha1.CollectorList
 	for _, request := range requests(ctx, s.Client, &list, client.MatchingFields{indexCollectorID: c.Spec.ID}) {
 		q.Add(request)

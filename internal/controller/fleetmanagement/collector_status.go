@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -35,10 +36,8 @@ func (s *CollectorSyncer) conclude(c *fleetmanagementv1alpha1.Collector, live fl
 	invalid := invalidOf(st)
 	changed := s.showInvalid(c, invalid)
 	outcome := outcomeOf(c, st, len(invalid))
-	for _, r := range st.refused {
-		if wait := r.until.Sub(s.Clock.Now()); outcome.PollAfter == 0 || wait < outcome.PollAfter {
-			outcome.PollAfter = wait
-		}
+	if next := st.retryAt(); !next.IsZero() {
+		outcome.PollAfter = next.Sub(s.Clock.Now())
 	}
 	id, uid := c.Spec.ID, c.UID
 	outcome.Then = func() {
@@ -51,6 +50,22 @@ func (s *CollectorSyncer) conclude(c *fleetmanagementv1alpha1.Collector, live fl
 	return outcome
 }
 
+// retryAt is when something that Fleet Management refused is asked for again; zero for never.
+func (s step) retryAt() (next time.Time) {
+	sooner := func(t time.Time) {
+		if next.IsZero() || t.Before(next) {
+			next = t
+		}
+	}
+	for _, r := range s.refused {
+		sooner(r.until)
+	}
+	if s.misnamed != nil {
+		sooner(s.misnamed.until)
+	}
+	return next
+}
+
 func outcomeOf(c *fleetmanagementv1alpha1.Collector, st step, invalid int) lifecycle.Outcome {
 	if st.failed(c) {
 		return lifecycle.Outcome{
@@ -59,7 +74,16 @@ func outcomeOf(c *fleetmanagementv1alpha1.Collector, st step, invalid int) lifec
 				list(st.Conflicts)),
 		}
 	}
-	stand := count(len(st.Owners), "remote attribute") + " as asked for."
+	given := slices.DeleteFunc(slices.Clone(st.Owners), func(o fleetmanagementv1alpha1.AttributeOwner) bool {
+		return slices.ContainsFunc(st.refused, func(r refusedOp) bool { return r.op.Key == o.Key })
+	})
+	stand := count(len(given), "remote attribute") + " as asked for."
+	if st.misnamed != nil {
+		return lifecycle.Outcome{
+			Reason: fleetmanagementv1alpha1.ReasonValidationError, Status: metav1.ConditionFalse,
+			Message: fmt.Sprintf("%s spec.name and spec.enabled cannot be given: %s", stand, st.misnamed.reason),
+		}
+	}
 	if invalid > 0 {
 		return lifecycle.Outcome{
 			Reason: fleetmanagementv1alpha1.ReasonValidationError, Status: metav1.ConditionFalse,

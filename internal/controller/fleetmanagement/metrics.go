@@ -174,6 +174,13 @@ func (m *Metrics) heldBack(uid types.UID, why error) {
 	m.scrape.causes[uid] = fault.Of(why, fleetmanagementv1alpha1.ReasonDeleteFailed).Reason
 }
 
+// letGo forgets why an object could not go.
+func (m *Metrics) letGo(uid types.UID) {
+	m.scrape.mu.Lock()
+	defer m.scrape.mu.Unlock()
+	delete(m.scrape.causes, uid)
+}
+
 // held returns how many things an inventory holds, and whether it knows.
 func held[T any](i *inventory.Inventory[T]) func() (int, bool) {
 	return func() (n int, known bool) {

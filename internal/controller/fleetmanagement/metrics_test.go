@@ -144,6 +144,8 @@ func TestWhatAScrapeCounts(t *testing.T) {
 		`fleet_stack_objects{kind="pipelines"} 7`,
 	))
 	g.Expect(m.scrape.causes).To(HaveLen(2), "what is gone is forgotten, and what is on its way is not")
+	m.letGo("uid-of-refused")
+	g.Expect(m.scrape.causes).To(HaveLen(1), "what goes is forgotten, whether anybody scrapes or not")
 
 	r.cache.fails = errors.New("not synced")
 	registry := prometheus.NewPedanticRegistry()

@@ -5,6 +5,7 @@ package fleetmanagement
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -32,6 +33,8 @@ import (
 const (
 	// defaultPoll is how old the inventory may be where no poll keeps it young.
 	defaultPoll = 5 * time.Minute
+	// failedListFor is how long nobody lists again after a list failed.
+	failedListFor = 10 * time.Second
 	// duplicateRecheck is how soon a loser looks again, should nobody wake it.
 	duplicateRecheck = 10 * time.Minute
 	enabledValue     = "true"
@@ -41,6 +44,8 @@ const (
 type PipelineAPI interface {
 	// Available returns the fault that each call would get now; nil when calls are made.
 	Available() error
+	// Bind returns what tells the present stack from others, and a context whose calls go to no other one.
+	Bind(ctx context.Context) (bound context.Context, stack string)
 	GetPipeline(ctx context.Context, id string) (fleetclient.Pipeline, error)
 	PipelineID(ctx context.Context, name string) (string, error)
 	CreatePipeline(ctx context.Context, p fleetclient.Pipeline) (fleetclient.Pipeline, error)
@@ -97,15 +102,37 @@ func NewPipelineInventory(list func(context.Context) ([]fleetclient.Pipeline, er
 		age = 2 * interval
 	}
 	return &inventory.Inventory[fleetclient.Pipeline]{
-		List: list, Clock: c, MaxAge: age,
+		List: patient(list, c), Clock: c, MaxAge: age,
 		ID:   func(p fleetclient.Pipeline) string { return p.ID },
 		Name: func(p fleetclient.Pipeline) string { return p.Name },
 	}
 }
 
-// Recovered says that credentials are taken again, or changed: everything is listed anew, and what waits is looked at. It does
-// not block.
-func (s *PipelineSyncer) Recovered() { signal(s.recovered) }
+// patient returns list, which after a failure repeats it for a while instead of asking again: each of a thousand Pipelines wants a
+// list, and a server that is down or hangs is not helped by that. It is called by one goroutine at a time.
+func patient(list func(context.Context) ([]fleetclient.Pipeline, error), c clock.PassiveClock) func(context.Context) ([]fleetclient.Pipeline, error) {
+	var failed error
+	var since time.Time
+	return func(ctx context.Context) ([]fleetclient.Pipeline, error) {
+		if failed != nil && c.Since(since) < failedListFor {
+			return nil, failed
+		}
+		all, err := list(ctx)
+		failed = nil
+		// What has a time to wait for is held back by the client, and what this process gave up says nothing of the server.
+		if err != nil && fault.Of(err, fleetmanagementv1alpha1.ReasonSyncFailed).Kind == fault.Retry && ctx.Err() == nil && !errors.Is(err, fleetclient.ErrOtherStack) {
+			failed, since = err, c.Now()
+		}
+		return all, err
+	}
+}
+
+// Recovered says that credentials are taken again, or changed: what is known may be that of another stack and is forgotten when it
+// returns, everything is listed anew, and what waits is looked at. It does not block.
+func (s *PipelineSyncer) Recovered() {
+	s.Inventory.Forget()
+	signal(s.recovered)
+}
 
 // Settled implements lifecycle.Settler. Whether there is something to do depends on what Fleet Management holds, which is known
 // without a call.
@@ -159,6 +186,29 @@ func older(a, b *fleetmanagementv1alpha1.Pipeline) bool {
 
 // Sync implements lifecycle.Syncer.
 func (s *PipelineSyncer) Sync(ctx context.Context, p *fleetmanagementv1alpha1.Pipeline) (lifecycle.Outcome, error) {
+	outcome, err := s.sync(s.enter(ctx, p), p)
+	if errors.Is(err, fleetclient.ErrOtherStack) {
+		return lifecycle.Outcome{}, lifecycle.ErrPending // what changed the stack wakes everybody
+	}
+	return outcome, err
+}
+
+// enter keeps a pass to the present stack. What the status says of another one means nothing there: an ID is that of a stranger.
+func (s *PipelineSyncer) enter(ctx context.Context, p *fleetmanagementv1alpha1.Pipeline) context.Context {
+	ctx, stack := s.API.Bind(ctx)
+	if stack == "" {
+		return ctx
+	}
+	if p.Status.Stack != "" && p.Status.Stack != stack {
+		p.Status = fleetmanagementv1alpha1.PipelineStatus{ObservedGeneration: p.Status.ObservedGeneration, Conditions: p.Status.Conditions}
+		lifecycle.RemoveCondition(p, fleetmanagementv1alpha1.ConditionDrifted)
+		lifecycle.RemoveCondition(p, fleetmanagementv1alpha1.ConditionValidated)
+	}
+	p.Status.Stack = stack
+	return ctx
+}
+
+func (s *PipelineSyncer) sync(ctx context.Context, p *fleetmanagementv1alpha1.Pipeline) (lifecycle.Outcome, error) {
 	if pipelines.IsMirror(p) {
 		return s.mirror(ctx, p)
 	}
@@ -237,10 +287,18 @@ func (s *pipelinePass) dryRun(ctx context.Context) (lifecycle.Outcome, error) {
 	return s.held(fleetmanagementv1alpha1.ReasonDryRun, "The annotation "+fleetmanagementv1alpha1.AnnotationDryRun+" holds back what the spec asks for."), nil
 }
 
-// held concludes a pass that may not write: what was applied before is still so.
+// held concludes a pass that neither writes nor looks: what was applied before is still so, unless it was already known to differ.
 func (s *pipelinePass) held(reason, message string) lifecycle.Outcome {
 	if s.p.Status.ID != "" && s.p.Status.SyncedHash == pipelines.Hash(s.want()) {
-		return s.conclude(lifecycle.Outcome{Reason: fleetmanagementv1alpha1.ReasonSynced, Message: standsMessage(s.p.Status.ID), Silent: true})
+		drifted := meta.FindStatusCondition(s.p.Status.Conditions, fleetmanagementv1alpha1.ConditionDrifted)
+		switch {
+		case drifted == nil:
+			return s.conclude(lifecycle.Outcome{
+				Reason: fleetmanagementv1alpha1.ReasonSynced, Message: "Pipeline " + s.p.Status.ID + " was synced before. " + message, Silent: true,
+			})
+		case drifted.Reason == fleetmanagementv1alpha1.ReasonRemoteModified:
+			return s.conclude(lifecycle.Outcome{Reason: fleetmanagementv1alpha1.ReasonSynced, Message: driftedMessage(s.p.Status.ID), Silent: true})
+		}
 	}
 	// What is paused has an event of its own.
 	silent := reason == fleetmanagementv1alpha1.ReasonPaused
@@ -251,6 +309,10 @@ func (s *pipelinePass) want() fleetclient.Pipeline { return pipelines.Desired(s.
 
 func standsMessage(id string) string {
 	return "Pipeline " + id + " stands in Fleet Management as the spec asks for."
+}
+
+func driftedMessage(id string) string {
+	return "Pipeline " + id + " was synced and somebody else changed it since: see Drifted."
 }
 
 func (s *PipelineSyncer) name(p *fleetmanagementv1alpha1.Pipeline) string {

@@ -5,9 +5,12 @@ package fleetmanagement
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
 	"github.com/candor-dev/candor/internal/fault"
@@ -18,14 +21,19 @@ import (
 
 // Delete implements lifecycle.Deleter. Only pipelines that are the object's go; the others stay as they are.
 func (s *PipelineSyncer) Delete(ctx context.Context, p *fleetmanagementv1alpha1.Pipeline) error {
-	err := s.remove(ctx, p)
-	if err == nil {
-		s.forget(p)
+	err := s.remove(s.enter(ctx, p), p)
+	switch {
+	case err == nil:
+		s.forget(p.UID)
 		return nil
+	case errors.Is(err, fleetclient.ErrOtherStack):
+		return lifecycle.ErrPending
 	}
 	f := fault.Of(err, fleetmanagementv1alpha1.ReasonDeleteFailed)
 	s.Metrics.heldBack(p.UID, err)
-	failed := &fault.Fault{Kind: fault.Retry, Reason: fleetmanagementv1alpha1.ReasonDeleteFailed, Err: fmt.Errorf("deleting the pipeline: %w", err)}
+	failed := &fault.Fault{Kind: fault.Retry, Reason: fleetmanagementv1alpha1.ReasonDeleteFailed, Err: fmt.Errorf(
+		"the pipeline cannot be deleted yet; the annotation %s=%s lets the object go without it: %w",
+		fleetmanagementv1alpha1.AnnotationSkipRemoteDelete, enabledValue, err)}
 	if f.Kind == fault.Wait {
 		failed.Kind, failed.After = fault.Wait, f.After
 	}
@@ -33,13 +41,13 @@ func (s *PipelineSyncer) Delete(ctx context.Context, p *fleetmanagementv1alpha1.
 }
 
 func (s *PipelineSyncer) remove(ctx context.Context, p *fleetmanagementv1alpha1.Pipeline) error {
-	if pipelines.IsMirror(p) {
-		return nil
-	}
 	if p.Annotations[fleetmanagementv1alpha1.AnnotationSkipRemoteDelete] == enabledValue {
 		s.gone(p, fleetmanagementv1alpha1.EventOrphaned, "The annotation "+fleetmanagementv1alpha1.AnnotationSkipRemoteDelete+
 			" lets the object go, whatever becomes of the pipeline.")
 		return nil
+	}
+	if pipelines.IsMirror(p) {
+		return s.unmark(ctx, p)
 	}
 	neverSynced := p.Status.ID == "" && p.Status.SyncedHash == ""
 	if err := s.API.Available(); neverSynced && err != nil &&
@@ -49,13 +57,9 @@ func (s *PipelineSyncer) remove(ctx context.Context, p *fleetmanagementv1alpha1.
 	if err := s.Inventory.Ensure(ctx); err != nil {
 		return err
 	}
-	ours := s.belongings(ctx, p)
-	if neverSynced && len(ours) == 0 {
-		// A write may have arrived whose answer did not.
-		if err := s.lookUp(ctx, s.name(p)); err != nil {
-			return err
-		}
-		ours = s.belongings(ctx, p)
+	ours, err := s.present(ctx, p)
+	if err != nil {
+		return err
 	}
 	if len(ours) == 0 {
 		s.sayNotOwned(p)
@@ -69,13 +73,55 @@ func (s *PipelineSyncer) remove(ctx context.Context, p *fleetmanagementv1alpha1.
 	return nil
 }
 
+// present returns the pipelines that are the object's at this moment. The list may be some minutes old, and somebody else may have taken
+// one over since.
+func (s *PipelineSyncer) present(ctx context.Context, p *fleetmanagementv1alpha1.Pipeline) ([]fleetclient.Pipeline, error) {
+	var ids []string
+	for _, live := range s.belongings(ctx, p) {
+		ids = append(ids, live.ID)
+	}
+	if p.Status.ID != "" && !slices.Contains(ids, p.Status.ID) {
+		ids = append(ids, p.Status.ID)
+	}
+	for _, id := range ids {
+		if err := s.refresh(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	ours := s.belongings(ctx, p)
+	if len(ours) == 0 && p.Status.ID == "" {
+		// A write may have arrived whose answer did not.
+		if err := s.lookUp(ctx, s.name(p)); err != nil {
+			return nil, err
+		}
+		ours = s.belongings(ctx, p)
+	}
+	return ours, nil
+}
+
 func (s *PipelineSyncer) belongings(ctx context.Context, p *fleetmanagementv1alpha1.Pipeline) []fleetclient.Pipeline {
 	return pipelines.Belongings(s.input(ctx, p, s.stampedBy(p)))
 }
 
+// unmark takes the stamp off what a mirror managed before it became one: it would look as if its object had got lost. A mirror that
+// was always one has left nothing, and asks nobody.
+func (s *PipelineSyncer) unmark(ctx context.Context, p *fleetmanagementv1alpha1.Pipeline) error {
+	for _, live := range s.stampedBy(p) {
+		if err := s.refresh(ctx, live.ID); err != nil {
+			return err
+		}
+	}
+	for _, live := range s.stampedBy(p) {
+		if err := s.release(ctx, live); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // let deletes a pipeline, or takes the stamp off it, as the deletion policy says.
 func (s *PipelineSyncer) let(ctx context.Context, p *fleetmanagementv1alpha1.Pipeline, live fleetclient.Pipeline) error {
-	if orphans(p) {
+	if orphans(p, live) {
 		if err := s.release(ctx, live); err != nil {
 			return err
 		}
@@ -91,15 +137,10 @@ func (s *PipelineSyncer) let(ctx context.Context, p *fleetmanagementv1alpha1.Pip
 	return nil
 }
 
-// release takes the stamp off a pipeline, so that it is nobody's: anybody may adopt it, and it is no orphan. What the update writes
-// besides is what stands at this moment.
+// release takes the stamp off a pipeline, so that it is nobody's: anybody may adopt it, and it is no orphan.
 func (s *PipelineSyncer) release(ctx context.Context, live fleetclient.Pipeline) error {
 	if _, isStamped := pipelines.StampOf(live); !isStamped {
 		return nil
-	}
-	live, err := s.API.GetPipeline(ctx, live.ID)
-	if err != nil {
-		return fault.IgnoreNotFound(err)
 	}
 	released, err := s.API.UpdatePipeline(ctx, pipelines.Released(live))
 	if err != nil {
@@ -109,9 +150,11 @@ func (s *PipelineSyncer) release(ctx context.Context, live fleetclient.Pipeline)
 	return nil
 }
 
-func orphans(p *fleetmanagementv1alpha1.Pipeline) bool {
+// orphans reports whether a pipeline stays when its object goes. One that a discovery found existed before the object, whatever
+// else is known of it.
+func orphans(p *fleetmanagementv1alpha1.Pipeline, live fleetclient.Pipeline) bool {
 	if p.Spec.DeletionPolicy == "" {
-		return p.Status.Adopted
+		return p.Status.Adopted || pipelines.IsAdopted(live) || p.Annotations[fleetmanagementv1alpha1.AnnotationPipelineID] != ""
 	}
 	return p.Spec.DeletionPolicy == fleetmanagementv1alpha1.DeletionOrphan
 }
@@ -127,8 +170,10 @@ func (s *PipelineSyncer) gone(p *fleetmanagementv1alpha1.Pipeline, reason, messa
 	lifecycle.Announce(s.Recorder, p, corev1.EventTypeNormal, reason, message)
 }
 
-func (s *PipelineSyncer) forget(p *fleetmanagementv1alpha1.Pipeline) {
+// forget drops what is remembered of an object that is gone, or as good as gone.
+func (s *PipelineSyncer) forget(uid types.UID) {
+	s.Metrics.letGo(uid)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.refused, p.UID)
+	delete(s.refused, uid)
 }

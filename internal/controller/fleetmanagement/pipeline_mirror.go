@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,7 +55,13 @@ func (s *PipelineSyncer) mirror(ctx context.Context, p *fleetmanagementv1alpha1.
 				fleetmanagementv1alpha1.AnnotationImportMode + " to " + fleetmanagementv1alpha1.ImportModeAdopt + " to manage the pipeline from here.",
 		}, nil
 	}
-	return lifecycle.Outcome{}, s.show(ctx, p, live)
+	pass, hash := &pipelinePass{PipelineSyncer: s, p: p}, pipelines.Hash(live)
+	if err := pass.refusedBefore(hash); err != nil {
+		return lifecycle.Outcome{}, err
+	}
+	err := s.show(ctx, p, live)
+	pass.noteRefusal(hash, err)
+	return lifecycle.Outcome{}, err
 }
 
 // mirrored returns the pipeline that a mirror shows: that of the ID in its annotation, else of its status, else of its name.
@@ -95,9 +102,13 @@ func (s *PipelineSyncer) show(ctx context.Context, p *fleetmanagementv1alpha1.Pi
 	// The UID makes a race with a deletion a conflict: applying must not create the object anew.
 	o.SetUID(p.UID)
 	if err := s.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), mirrorOwner, client.ForceOwnership); err != nil {
+		kind := fault.Retry
+		if apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) {
+			kind = fault.Terminal // it is more than an object can hold
+		}
 		return &fault.Fault{
-			Kind: fault.Retry, Reason: fleetmanagementv1alpha1.ReasonReadOnly,
-			Err: fmt.Errorf("writing what Fleet Management holds into the spec: %w", err),
+			Kind: kind, Reason: fleetmanagementv1alpha1.ReasonReadOnly,
+			Err: fmt.Errorf("the spec cannot become what Fleet Management holds: change the pipeline in Grafana, or delete this object: %w", err),
 		}
 	}
 	lifecycle.Announce(s.Recorder, p, corev1.EventTypeNormal, fleetmanagementv1alpha1.EventMirrorUpdated,

@@ -27,6 +27,7 @@ type pipelinePoller struct {
 	*PipelineSyncer
 	// orphaned counts the polls in a row at which a pipeline was an orphan, by its ID.
 	orphaned map[string]int
+	teller   teller
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -52,33 +53,48 @@ func (p *pipelinePoller) Start(ctx context.Context) error {
 				return err
 			})
 		case <-p.recovered:
-			p.Inventory.Forget()
 			p.wakeUnwell(ctx)
+			p.look(ctx, p.Inventory.Ensure)
 		}
 	}
 }
 
 func (p *pipelinePoller) poll(ctx context.Context, list func(context.Context) error) {
-	log := logf.FromContext(ctx)
-	if p.API.Available() != nil {
-		return
+	ctx, stack := p.API.Bind(ctx)
+	if objects, ok := p.compare(ctx, stack, list); ok {
+		p.collect(ctx, p.orphans(objects))
 	}
-	if err := list(ctx); err != nil {
-		log.V(1).Info("Cannot list the pipelines of Fleet Management", "error", err.Error())
-		return
+}
+
+// look wakes the Pipelines that differ from what Fleet Management holds.
+func (p *pipelinePoller) look(ctx context.Context, list func(context.Context) error) {
+	ctx, stack := p.API.Bind(ctx)
+	_, _ = p.compare(ctx, stack, list)
+}
+
+// compare wakes the Pipelines that differ from what a stack holds, and returns all Pipelines.
+func (p *pipelinePoller) compare(ctx context.Context, stack string, list func(context.Context) error) ([]fleetmanagementv1alpha1.Pipeline, bool) {
+	log := logf.FromContext(ctx)
+	err := p.API.Available()
+	if err == nil {
+		err = list(ctx)
+	}
+	p.teller.tell("pipelines", err)
+	if err != nil {
+		return nil, false
 	}
 	objects, err := p.objects(ctx)
 	if err != nil {
 		log.Error(err, "Cannot list Pipelines")
-		return
+		return nil, false
 	}
 	stamped := p.byStamp()
 	for i := range objects {
-		if o := &objects[i]; p.differs(ctx, o, stamped[o.UID]) {
+		if o := &objects[i]; o.Status.Stack != stack || p.differs(ctx, o, stamped[o.UID]) {
 			p.queue.add(client.ObjectKeyFromObject(o))
 		}
 	}
-	p.collect(ctx, p.orphans(objects))
+	return objects, true
 }
 
 func (s *PipelineSyncer) objects(ctx context.Context) ([]fleetmanagementv1alpha1.Pipeline, error) {

@@ -6,6 +6,7 @@ package fleetmanagement
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -99,6 +100,7 @@ func (s *PipelineSyncer) namesakes() handler.EventHandler {
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			s.forget(e.Object.GetUID())
 			add(ctx, q, s.name(e.Object.(*fleetmanagementv1alpha1.Pipeline)))
 		},
 	}
@@ -114,18 +116,21 @@ func (s *PipelineSyncer) indexed(ctx context.Context, field, value string) ([]fl
 	return list.Items, nil
 }
 
-// holderOf returns the Pipeline of this cluster that stands for a pipeline. A list that fails is as one that finds nothing: what
+// holderOf returns the Pipeline of this cluster that stands for a pipeline of a stack. A list that fails is as one that finds nothing: what
 // carries a stamp is left alone then all the same.
-func (s *PipelineSyncer) holderOf(ctx context.Context, live fleetclient.Pipeline) (pipelines.Holder, bool) {
+func (s *PipelineSyncer) holderOf(ctx context.Context, live fleetclient.Pipeline, stack string) (pipelines.Holder, bool) {
 	field, value := indexPipelineID, live.ID
 	if owner, is := pipelines.StampOf(live); is {
 		field, value = indexPipelineUID, string(owner.UID)
 	}
 	all, err := s.indexed(ctx, field, value)
-	if err != nil || len(all) == 0 {
+	i := slices.IndexFunc(all, func(p fleetmanagementv1alpha1.Pipeline) bool {
+		return field == indexPipelineUID || p.Status.Stack == "" || p.Status.Stack == stack
+	})
+	if err != nil || i < 0 {
 		return pipelines.Holder{}, false
 	}
-	p := &all[0]
+	p := &all[i]
 	h := pipelines.Holder{UID: p.UID, Namespace: p.Namespace, Name: p.Name}
 	if !p.Spec.Paused && !pipelines.IsMirror(p) && p.DeletionTimestamp.IsZero() && p.Annotations[fleetmanagementv1alpha1.AnnotationDryRun] != enabledValue {
 		h.Wants = s.name(p)

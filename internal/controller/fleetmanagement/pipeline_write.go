@@ -7,10 +7,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
@@ -25,6 +27,8 @@ const (
 	lookAgain = 3
 	// refusedPipelineFor is how long what Fleet Management refused is not sent again.
 	refusedPipelineFor = 30 * time.Minute
+	// maxSourceNamespace is how many characters of it the status takes.
+	maxSourceNamespace = 512
 	// asideFor is how soon a Pipeline that gave up its name for another looks again, should nobody wake it.
 	asideFor = 30 * time.Second
 )
@@ -41,11 +45,22 @@ type refusedWrite struct {
 	err   error
 }
 
+// errRestless is what a pass ends with when Fleet Management holds something else at each look.
+var errRestless = &fault.Fault{
+	Kind: fault.Retry, Reason: fleetmanagementv1alpha1.ReasonSyncFailed,
+	Err: errors.New("somebody else changes the pipeline at the same time: it is looked at again"),
+}
+
 // run decides and acts, and decides once more where the inventory turns out to be behind.
 func (s *pipelinePass) run(ctx context.Context) (lifecycle.Outcome, error) {
-	var err error
+	err := error(errRestless)
 	for range lookAgain {
 		d := pipelines.Decide(s.input(ctx, s.p, s.stampedBy(s.p)))
+		if news, lookErr := s.confirm(ctx, d); lookErr != nil {
+			return lifecycle.Outcome{}, lookErr
+		} else if news {
+			continue
+		}
 		switch d.Action {
 		case pipelines.Keep, pipelines.Leave, pipelines.Refuse:
 			return s.stay(ctx, d)
@@ -60,7 +75,20 @@ func (s *pipelinePass) run(ctx context.Context) (lifecycle.Outcome, error) {
 			break
 		}
 	}
+	if f := fault.Of(err, fleetmanagementv1alpha1.ReasonSyncFailed); f.Kind == fault.Terminal {
+		return s.refuse(f.Reason, err), nil
+	}
 	return lifecycle.Outcome{}, err
+}
+
+// refuse concludes a pass whose write Fleet Management refused for good. Its words may repeat the contents: they stand in the condition,
+// beside the spec, and not in an event, which more people and programs read.
+func (s *pipelinePass) refuse(reason string, err error) lifecycle.Outcome {
+	last := meta.FindStatusCondition(s.p.Status.Conditions, fleetmanagementv1alpha1.ConditionSynced)
+	if last == nil || last.Reason != reason {
+		s.say(corev1.EventTypeWarning, reason, "Fleet Management refuses the pipeline: the condition "+fleetmanagementv1alpha1.ConditionSynced+" says why.")
+	}
+	return s.conclude(lifecycle.Outcome{Reason: reason, Message: err.Error(), Status: metav1.ConditionFalse, PollAfter: refusedPipelineFor, Silent: true})
 }
 
 func (s *PipelineSyncer) input(ctx context.Context, p *fleetmanagementv1alpha1.Pipeline, stamped []fleetclient.Pipeline) pipelines.Input {
@@ -69,7 +97,7 @@ func (s *PipelineSyncer) input(ctx context.Context, p *fleetmanagementv1alpha1.P
 		Adoption: cmp.Or(p.Spec.AdoptionPolicy, fleetmanagementv1alpha1.AdoptIfUnmanaged),
 		Drift:    cmp.Or(p.Spec.DriftPolicy, s.DriftPolicy, fleetmanagementv1alpha1.DriftCorrect),
 		Poll:     s.DriftInterval, Now: s.Clock.Now(), Live: s.Inventory, Stamped: stamped,
-		HolderOf: func(live fleetclient.Pipeline) (pipelines.Holder, bool) { return s.holderOf(ctx, live) },
+		HolderOf: func(live fleetclient.Pipeline) (pipelines.Holder, bool) { return s.holderOf(ctx, live, p.Status.Stack) },
 	}
 }
 
@@ -108,7 +136,7 @@ func (s *pipelinePass) left(d pipelines.Decision) lifecycle.Outcome {
 	outcome := lifecycle.Outcome{Reason: d.Reason, Message: d.Message, Status: metav1.ConditionFalse, PollAfter: d.After}
 	if d.Reason == fleetmanagementv1alpha1.ReasonRemoteModified {
 		s.record(*d.Live)
-		outcome = lifecycle.Outcome{Reason: fleetmanagementv1alpha1.ReasonSynced, Message: "Pipeline " + d.Live.ID + " was synced and somebody else changed it since: see Drifted."}
+		outcome = lifecycle.Outcome{Reason: fleetmanagementv1alpha1.ReasonSynced, Message: driftedMessage(d.Live.ID)}
 	}
 	if len(d.Fields) == 0 {
 		lifecycle.RemoveCondition(s.p, fleetmanagementv1alpha1.ConditionDrifted)
@@ -145,12 +173,8 @@ func (s *pipelinePass) wrote(ctx context.Context, d pipelines.Decision, written 
 	}
 	s.say(kind, d.Reason, d.Message)
 	s.then = append(s.then, func() { s.Metrics.drifted(driftCorrected, d.Fields) })
-	switch {
-	case d.Action == pipelines.Create:
-		s.p.Status.Adopted = false
-	case d.Reason == fleetmanagementv1alpha1.EventAdopted:
-		s.p.Status.Adopted = true
-	case d.Reason == fleetmanagementv1alpha1.EventRenamed:
+	s.p.Status.Adopted = d.Adopted
+	if d.Reason == fleetmanagementv1alpha1.EventRenamed {
 		s.then = append(s.then, s.Metrics.renames.Inc)
 	}
 	if err := s.removeStrays(ctx, d.Strays); err != nil {
@@ -170,6 +194,8 @@ func (s *pipelinePass) synced(live fleetclient.Pipeline) lifecycle.Outcome {
 // record notes in the status which pipeline the object stands for.
 func (s *pipelinePass) record(live fleetclient.Pipeline) {
 	s.p.Status.SyncedHash = pipelines.Hash(s.want())
+	// A pass before this one may have adopted it and stored no status.
+	s.p.Status.Adopted = s.p.Status.Adopted || pipelines.IsAdopted(live)
 	observe(&s.p.Status, live)
 }
 
@@ -179,6 +205,9 @@ func observe(status *fleetmanagementv1alpha1.PipelineStatus, live fleetclient.Pi
 	status.Source = nil
 	if live.Source != nil {
 		status.Source = &fleetmanagementv1alpha1.PipelineSource{Type: live.Source.Type, Namespace: live.Source.Namespace}
+		if names := []rune(live.Source.Namespace); len(names) > maxSourceNamespace {
+			status.Source.Namespace = string(names[:maxSourceNamespace])
+		}
 	}
 }
 
@@ -240,18 +269,63 @@ func (s *pipelinePass) behind(ctx context.Context, d pipelines.Decision, err err
 	return false, nil
 }
 
+// confirm asks Fleet Management itself before a decision that must not rest on a list: it may be some minutes old, or behind from
+// the start. It reports whether there is news.
+func (s *pipelinePass) confirm(ctx context.Context, d pipelines.Decision) (bool, error) {
+	id := s.doubtful(d)
+	if id == "" {
+		return false, nil
+	}
+	before, listed := s.Inventory.Get(id)
+	if err := s.refresh(ctx, id); err != nil {
+		return false, err
+	}
+	after, exists := s.Inventory.Get(id)
+	return exists != listed || !reflect.DeepEqual(before, after), nil
+}
+
+// doubtful returns the ID of the pipeline that a decision could be wrong about: one that is to be taken over, that is missing, or that
+// is older in the list than at the last write.
+func (s *pipelinePass) doubtful(d pipelines.Decision) string {
+	known := s.p.Status
+	switch d.Reason {
+	case fleetmanagementv1alpha1.EventAdopted, fleetmanagementv1alpha1.EventRebound:
+		return d.Live.ID
+	case fleetmanagementv1alpha1.EventRecreated:
+		return known.ID
+	case fleetmanagementv1alpha1.ReasonRemoteDeleted:
+		if c := meta.FindStatusCondition(known.Conditions, fleetmanagementv1alpha1.ConditionSynced); c == nil || c.Reason != d.Reason {
+			return known.ID
+		}
+	case fleetmanagementv1alpha1.EventDriftCorrected, fleetmanagementv1alpha1.ReasonRemoteModified:
+		if known.UpdatedAt != nil && d.Live.ID == known.ID && d.Live.UpdatedAt.Before(known.UpdatedAt.Time) {
+			return known.ID
+		}
+	}
+	return ""
+}
+
+// refresh takes the pipeline of an ID into the inventory as it is now.
+func (s *PipelineSyncer) refresh(ctx context.Context, id string) error {
+	live, err := s.API.GetPipeline(ctx, id)
+	switch {
+	case err == nil:
+		s.Inventory.Put(live)
+	case fault.IgnoreNotFound(err) == nil:
+		s.Inventory.Drop(id)
+	default:
+		return err
+	}
+	return nil
+}
+
 // lookUp takes the pipeline of a name into the inventory, where there is one.
 func (s *PipelineSyncer) lookUp(ctx context.Context, name string) error {
 	id, err := s.API.PipelineID(ctx, name)
 	if err != nil {
 		return fault.IgnoreNotFound(err)
 	}
-	live, err := s.API.GetPipeline(ctx, id)
-	if err != nil {
-		return fault.IgnoreNotFound(err)
-	}
-	s.Inventory.Put(live)
-	return nil
+	return s.refresh(ctx, id)
 }
 
 // removeStrays deletes pipelines that carry the object's stamp and that it does not stand for.

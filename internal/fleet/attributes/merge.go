@@ -39,27 +39,29 @@ var precedence = []fleetmanagementv1alpha1.OwnerKind{
 type Limits struct {
 	// Key and Value bound the characters of a key and of a value.
 	Key, Value int
-	// Total bounds the attributes of a collector.
-	Total int
+	// Total bounds the attributes of a collector, and Others is how many of them nobody here asks for.
+	Total, Others int
 }
 
 // DefaultLimits are those that Grafana documents.
 func DefaultLimits() Limits { return Limits{Key: 100, Value: 150, Total: 100} }
 
-// Beside lowers Total by the attributes that a collector has and that are none of ours: nobody asks for them, and owned does
-// not hold them.
-func (l Limits) Beside(live map[string]string, owned []fleetmanagementv1alpha1.AttributeOwner, layers []Layer) Limits {
-	ours := make(map[string]bool, len(owned))
+// Beside counts the attributes that a collector has and that stay there besides what the layers ask for: those that others set, and
+// those of owned that are restored when they are let go.
+func (l Limits) Beside(live map[string]string, owned []fleetmanagementv1alpha1.AttributeOwner, layers []Layer,
+	release fleetmanagementv1alpha1.ReleasePolicy,
+) Limits {
+	goes := make(map[string]bool, len(owned))
 	for _, o := range owned {
-		ours[o.Key] = true
+		restored := o.PreviousValue != nil && release != fleetmanagementv1alpha1.ReleaseRemove
+		goes[o.Key] = live[o.Key] == o.Value && !restored
 	}
 	for key := range live {
 		asked := func(layer Layer) bool { _, asks := layer.Attributes[key]; return asks }
-		if !ours[key] && !slices.ContainsFunc(layers, asked) {
-			l.Total--
+		if !goes[key] && !slices.ContainsFunc(layers, asked) {
+			l.Others++
 		}
 	}
-	l.Total = max(l.Total, 0)
 	return l
 }
 
@@ -136,8 +138,8 @@ func Merge(layers []Layer, limits Limits) Merged {
 			value := layer.Attributes[key]
 			winner, taken := winners[key]
 			reason := limits.Check(key, value)
-			if reason == "" && !taken && len(merged.Attributes) >= limits.Total {
-				reason = fmt.Sprintf("a collector has at most %d attributes, those that others set among them", limits.Total)
+			if reason == "" && !taken && len(merged.Attributes)+limits.Others >= limits.Total {
+				reason = fmt.Sprintf("a collector has at most %d attributes, and this one has %d that others set", limits.Total, limits.Others)
 			}
 			switch {
 			case reason != "":

@@ -133,12 +133,19 @@ func TestACollectorGetsNoMoreThanItCanHold(t *testing.T) {
 	merged := Merge(layers, DefaultLimits())
 	g.Expect(merged.Attributes).To(HaveLen(100))
 	g.Expect(merged.Refused).To(HaveLen(20), "the last keys of the lowest layer")
-	g.Expect(merged.Refused[0]).To(Equal(Refusal{"p040", policy, "n/p", "a collector has at most 100 attributes, those that others set among them"}))
+	g.Expect(merged.Refused[0]).To(Equal(Refusal{"p040", policy, "n/p", "a collector has at most 100 attributes, and this one has 0 that others set"}))
 
 	live := numbered("other", 5)
-	live["c000"], live["released"] = "taken over", "ours"
-	limits := DefaultLimits().Beside(live, []fleetmanagementv1alpha1.AttributeOwner{{Key: "released"}}, layers)
-	g.Expect(limits.Total).To(Equal(95))
-	g.Expect(Merge(layers, limits).Attributes).To(HaveLen(95))
-	g.Expect(DefaultLimits().Beside(numbered("other", 200), nil, nil).Total).To(BeZero())
+	live["c000"], live["released"], live["restored"], live["by hand"] = "taken over", "ours", "ours", "theirs"
+	before := "theirs"
+	owned := []fleetmanagementv1alpha1.AttributeOwner{
+		{Key: "released", Value: "ours"}, {Key: "restored", Value: "ours", PreviousValue: &before}, {Key: "by hand", Value: "ours"},
+	}
+	limits := DefaultLimits().Beside(live, owned, layers, fleetmanagementv1alpha1.ReleaseRestore)
+	g.Expect(limits.Others).To(Equal(7), "what others set, what is restored, and what is no longer as we set it")
+	merged = Merge(layers, limits)
+	g.Expect(merged.Attributes).To(HaveLen(93))
+	g.Expect(merged.Refused[0].Reason).To(Equal("a collector has at most 100 attributes, and this one has 7 that others set"))
+	g.Expect(DefaultLimits().Beside(live, owned, layers, fleetmanagementv1alpha1.ReleaseRemove).Others).To(Equal(6), "nothing is restored")
+	g.Expect(Merge(layers, DefaultLimits().Beside(numbered("other", 200), nil, nil, "")).Attributes).To(BeEmpty())
 }

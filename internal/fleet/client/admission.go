@@ -86,6 +86,9 @@ func (a *admission) admit(ctx context.Context, procedure string) (pass, Credenti
 			continue
 		}
 		credentials, changes, err := a.credentials()
+		if err == nil {
+			err = boundTo(ctx, credentials, procedure)
+		}
 		if err != nil {
 			a.pauses.leave(procedure, let)
 			return pass{}, Credentials{}, 0, err
@@ -130,33 +133,53 @@ func (a *admission) learn(procedure string, let pass, changes int, err error) {
 	}
 }
 
-// credentials reads the present ones. Others than the last open all doors.
-func (a *admission) credentials() (Credentials, int, error) {
-	present, changes, back, err := a.look()
-	if back {
-		a.recovered()
-	}
-	return present, changes, err
-}
-
-func (a *admission) look() (present Credentials, changes int, back bool, err error) {
+// credentials reads the present ones. Others than the last open all doors, and whoever asks next finds that told already.
+func (a *admission) credentials() (present Credentials, changes int, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	read, err := a.read()
 	if err != nil {
-		return Credentials{}, a.changes, false, a.without(fleetmanagementv1alpha1.ReasonNoCredentials, err)
+		return Credentials{}, a.changes, a.without(fleetmanagementv1alpha1.ReasonNoCredentials, err)
 	}
 	if present, err = read.normalised(); err != nil {
-		return Credentials{}, a.changes, false, a.without(fleetmanagementv1alpha1.ReasonBaseURLWrong, err)
+		return Credentials{}, a.changes, a.without(fleetmanagementv1alpha1.ReasonBaseURLWrong, err)
 	}
-	back, a.unusable = a.unusable != "", ""
+	back := a.unusable != ""
+	a.unusable = ""
 	if a.last != nil && *a.last != present {
 		back = true
 		a.pauses.forget()
 		a.changes++
 	}
 	a.last = &present
-	return present, a.changes, back, nil
+	if back {
+		a.recovered()
+	}
+	return present, a.changes, nil
+}
+
+// bind returns the present stack, empty while none was ever known, and a context that keeps calls to it.
+func (a *admission) bind(ctx context.Context) (context.Context, string) {
+	if present, _, err := a.credentials(); err == nil {
+		return context.WithValue(ctx, stackKey{}, present.stack()), present.stack()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.last == nil {
+		return ctx, ""
+	}
+	return context.WithValue(ctx, stackKey{}, a.last.stack()), a.last.stack()
+}
+
+type stackKey struct{}
+
+// boundTo refuses a call that was meant for another stack.
+func boundTo(ctx context.Context, present Credentials, procedure string) error {
+	if stack, bound := ctx.Value(stackKey{}).(string); !bound || stack == present.stack() {
+		return nil
+	}
+	e := &Error{Procedure: path.Base(procedure), procedure: procedure, class: failed, Message: "given up, since the credentials are those of another stack now", cause: ErrOtherStack}
+	return e.fault()
 }
 
 // without notes why there are no credentials to use.
@@ -180,11 +203,11 @@ func (a *admission) paused() map[string]bool {
 	a.mu.Lock()
 	unusable := a.unusable
 	a.mu.Unlock()
-	rests, closed := a.pauses.now()
+	why := a.pauses.reasons()
 	return map[string]bool{
 		fleetmanagementv1alpha1.ReasonNoCredentials: unusable == fleetmanagementv1alpha1.ReasonNoCredentials,
-		fleetmanagementv1alpha1.ReasonBaseURLWrong:  unusable == fleetmanagementv1alpha1.ReasonBaseURLWrong,
-		fleetmanagementv1alpha1.ReasonAuthFailed:    closed,
-		fleetmanagementv1alpha1.ReasonRateLimited:   rests,
+		fleetmanagementv1alpha1.ReasonBaseURLWrong:  unusable == fleetmanagementv1alpha1.ReasonBaseURLWrong || why[fleetmanagementv1alpha1.ReasonBaseURLWrong],
+		fleetmanagementv1alpha1.ReasonAuthFailed:    why[fleetmanagementv1alpha1.ReasonAuthFailed],
+		fleetmanagementv1alpha1.ReasonRateLimited:   why[fleetmanagementv1alpha1.ReasonRateLimited],
 	}
 }

@@ -50,7 +50,8 @@ type Options struct {
 	// Tracer makes a span of each call; nil for none.
 	Tracer trace.TracerProvider
 	// Recovered is called when credentials are taken again after they were refused, when they change, and when there are some again:
-	// what waits may try at once. It must not block. Nil for nothing.
+	// what waits may try at once. It must neither block nor call the Client: whoever is given the new credentials finds it done. Nil for
+	// nothing.
 	Recovered func()
 }
 
@@ -101,6 +102,11 @@ func New(options Options) *Client {
 
 // Available returns nil, or the *fault.Fault that each call would get now: there are no credentials, or a pause.
 func (c *Client) Available() error { return c.admission.available() }
+
+// Bind returns a digest that tells the stack of the present credentials from others, and a context whose calls go to that stack or
+// fail with ErrOtherStack: an ID means nothing in another one. Other passwords of one username are of the same stack. While there are
+// no credentials, it is the stack of the last ones; empty, and bound to nothing, where there were none yet.
+func (c *Client) Bind(ctx context.Context) (context.Context, string) { return c.admission.bind(ctx) }
 
 // Pace sets how many requests a second are sent in the long run, from the next one that waits on. It never goes above Options.RPS,
 // and zero or less is that. How many may be sent at once after a rest stays as it is.

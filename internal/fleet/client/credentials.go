@@ -4,6 +4,8 @@
 package client
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -102,9 +104,15 @@ func (c Credentials) complete(where, baseURL, username, password string) error {
 	case 0:
 		return nil
 	case 3:
-		return fmt.Errorf("%w: store base-url, username and password", ErrNoCredentials)
+		return fmt.Errorf("%w: create the Secret candor-fleet beside the manager, with base-url, username and password", ErrNoCredentials)
 	}
 	return fmt.Errorf("%w: %s lacks %s", ErrNoCredentials, where, strings.Join(missing, " and "))
+}
+
+// stack returns a digest of what tells a stack from others. It is no secret and tells none.
+func (c Credentials) stack() string {
+	sum := sha256.Sum256([]byte(c.BaseURL + "\n" + c.Username))
+	return hex.EncodeToString(sum[:8])
 }
 
 // services end the addresses that Grafana's pages show.

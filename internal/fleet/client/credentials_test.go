@@ -38,7 +38,7 @@ func TestTheFolderOfCredentials(t *testing.T) {
 		"holds other things":          {map[string]string{"README": "x"}, other, other, ""},
 		"is never mixed with another": {map[string]string{"username": "1", "password": "p"}, other, client.Credentials{}, " lacks base-url"},
 		"holds an empty file":         {map[string]string{"base-url": "https://fleet.example", "username": " \n", "password": ""}, other, client.Credentials{}, " lacks username and password"},
-		"and nothing else":            {nil, client.Credentials{}, client.Credentials{}, ": store base-url, username and password"},
+		"and nothing else":            {nil, client.Credentials{}, client.Credentials{}, ": create the Secret candor-fleet beside the manager, with base-url, username and password"},
 		"and half an environment": {
 			nil, client.Credentials{BaseURL: "https://fleet.example", Username: "1"}, client.Credentials{}, ": the environment lacks FLEET_MANAGEMENT_PASSWORD",
 		},
@@ -213,6 +213,16 @@ func TestASpanTellsOfACall(t *testing.T) {
 	}))
 	g.Expect(facts(1)).To(HaveKeyWithValue("rpc.connect_rpc.error_code", "not_found"))
 	g.Expect(s.spans.Ended()[1].Status().Description).To(Equal("DeletePipeline: Fleet Management has no such thing (404 Not Found, not_found): none"))
+}
+
+func TestASpanTellsNotWhatAServerSaysOfContentsThatItRefuses(t *testing.T) {
+	g := NewWithT(t)
+	s := newStand(t)
+	s.server.Fail(fleetserver.Rule{Respond: fleetserver.ConnectError(connect.CodeInvalidArgument, `token = "of-a-person"`)})
+	_, err := s.CreatePipeline(t.Context(), client.Pipeline{Name: "p"})
+	g.Expect(err).To(MatchError(ContainSubstring("of-a-person")))
+	g.Expect(spansOf(s)).NotTo(ContainSubstring("of-a-person"))
+	g.Expect(s.spans.Ended()[0].Status().Description).To(Equal("CreatePipeline: Fleet Management refuses it (400 Bad Request, invalid_argument)"))
 }
 
 func TestAnAnswerThatIsTooLargeIsNotHeld(t *testing.T) {

@@ -20,12 +20,11 @@ import (
 var (
 	// ErrExists matches the error of creating what exists.
 	ErrExists = errors.New("it exists already")
+	// ErrOtherStack matches the error of a call that was bound to a stack which the credentials are no longer of.
+	ErrOtherStack = errors.New("the credentials are those of another stack")
 	// ErrMismatch matches the error of an operation that finds another value than it expects.
 	ErrMismatch = errors.New("it is not as expected")
 )
-
-// wrongURLWait is how long to wait before a wrong address is tried again, unless it changes.
-const wrongURLWait = 5 * time.Minute
 
 // Error is what came of a request that failed.
 type Error struct {
@@ -46,8 +45,10 @@ type Error struct {
 }
 
 // Error tells what was tried, what that means, and the server's own words.
-func (e *Error) Error() string {
-	text := e.Procedure + ": " + table[e.class].says
+func (e *Error) Error() string { return e.Procedure + ": " + e.told() }
+
+func (e *Error) told() string {
+	text := table[e.class].says
 	var facts []string
 	if e.Status != 0 {
 		facts = append(facts, fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status)))
@@ -116,10 +117,8 @@ func (e *Error) fault() *fault.Fault {
 	row := table[e.class]
 	f := &fault.Fault{Kind: row.kind, Reason: row.reason, Err: e, Unclear: e.class == busy}
 	switch e.class {
-	case unauthenticated, forbidden:
+	case unauthenticated, forbidden, wrongURL:
 		f.After = knockInterval
-	case wrongURL:
-		f.After = wrongURLWait
 	case busy:
 		f.After = e.RetryAfter
 	}

@@ -40,7 +40,7 @@ var (
 	denied   = verdict{kind: fault.Wait, reason: fleetmanagementv1alpha1.ReasonAuthFailed, after: time.Minute}
 	gone     = verdict{kind: fault.NotFound, reason: fleetmanagementv1alpha1.ReasonSyncFailed}
 	again    = verdict{kind: fault.Retry, reason: fleetmanagementv1alpha1.ReasonSyncFailed}
-	astray   = verdict{kind: fault.Wait, reason: fleetmanagementv1alpha1.ReasonBaseURLWrong, after: 5 * time.Minute}
+	astray   = verdict{kind: fault.Wait, reason: fleetmanagementv1alpha1.ReasonBaseURLWrong, after: time.Minute}
 	limited  = verdict{kind: fault.Wait, reason: fleetmanagementv1alpha1.ReasonRateLimited, after: 10 * time.Second, unclear: true}
 )
 

@@ -4,7 +4,6 @@
 package client
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
@@ -13,7 +12,8 @@ import (
 	"github.com/candor-dev/candor/internal/fault"
 )
 
-// knockInterval is how long after a refusal of the credentials one call tries again whether they are taken now.
+// knockInterval is how long after a refusal of the credentials, or an answer of somebody else, one call tries again whether the API
+// takes them now.
 const knockInterval = time.Minute
 
 // everything is the door of all procedures.
@@ -33,7 +33,7 @@ type pauses struct {
 	doors map[string]*door
 }
 
-// door is closed after the credentials were refused. Now and then one call knocks.
+// door is closed after the credentials were refused, or somebody else than the API answered. Now and then one call knocks.
 type door struct {
 	why      *Error
 	next     time.Time
@@ -90,7 +90,7 @@ func (p *pauses) held(keys ...string) *fault.Fault {
 // held is the fault of a call that is not tried.
 func held(why *Error, after time.Duration) *fault.Fault {
 	f := why.fault()
-	f.After, f.Err = after, fmt.Errorf("nothing is sent for now, since a call failed: %w", why)
+	f.After, f.Err = after, &heldError{why}
 	return f
 }
 
@@ -115,17 +115,18 @@ func (p *pauses) learn(procedure string, let pass, e *Error) (paused, opened boo
 	now := p.clock.Now()
 	if let.knocks && known(e) {
 		opened = p.open(everything)
-		if e == nil || e.class != forbidden {
+		if e == nil || e.class != forbidden && e.class != wrongURL {
 			opened = p.open(procedure) || opened
 		}
 	}
 	p.stopKnocking(procedure, let, now.Add(knockInterval))
 	switch {
-	case e == nil || procedure == getLimits && e.class == forbidden: // few may ask for limits, and nobody needs to
+	case e == nil || procedure == getLimits && e.class != busy && e.class != unauthenticated:
+		// Few may ask for limits, not every server knows them, and nobody needs to.
 		return false, opened
-	case e.class == unauthenticated:
+	case e.class == unauthenticated, e.class == wrongURL && e.Code == "":
 		p.close(everything, e, now)
-	case e.class == forbidden:
+	case e.class == forbidden, e.class == wrongURL: // an API that does not know a procedure knows others
 		p.close(procedure, e, now)
 	case e.class == busy:
 		if until := now.Add(e.RetryAfter); until.After(p.rest) {
@@ -144,17 +145,23 @@ func known(e *Error) bool {
 		return true
 	}
 	switch e.class {
-	case refused, forbidden, notFound, conflict:
+	case refused, forbidden, notFound, conflict, wrongURL:
 		return e.Code != ""
 	}
 	return false
 }
 
+// close keeps why a door was closed first: each probe may be another call that is answered in other words, and what is held back
+// would tell them all in turn.
 func (p *pauses) close(key string, e *Error, now time.Time) {
 	if p.doors == nil {
 		p.doors = map[string]*door{}
 	}
-	p.doors[key] = &door{why: e, next: now.Add(knockInterval)}
+	why := e
+	if d := p.doors[key]; d != nil && d.why.class == e.class {
+		why = d.why
+	}
+	p.doors[key] = &door{why: why, next: now.Add(knockInterval)}
 }
 
 func (p *pauses) open(key string) bool {
@@ -181,9 +188,24 @@ func (p *pauses) forget() {
 	p.doors = nil
 }
 
-// now tells which pauses there are.
-func (p *pauses) now() (rests, closed bool) {
+// reasons tells which pauses there are, by the reason of their faults.
+func (p *pauses) reasons() map[string]bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.clock.Now().Before(p.rest), len(p.doors) > 0
+	all := map[string]bool{table[busy].reason: p.clock.Now().Before(p.rest)}
+	for _, d := range p.doors {
+		all[table[d.why.class].reason] = true
+	}
+	return all
 }
+
+// heldError is that of a call that is not tried. It names no procedure: of all that is held back, each says the same.
+type heldError struct{ why *Error }
+
+// Error tells what the call that failed was told.
+func (e *heldError) Error() string {
+	return "nothing is sent for now, since a call failed: " + e.why.told()
+}
+
+// Unwrap gives errors.As the error of the call that failed.
+func (e *heldError) Unwrap() error { return e.why }

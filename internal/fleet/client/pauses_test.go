@@ -87,18 +87,21 @@ func probeOnce(t *testing.T, s *stand) {
 	g.Expect(faultOf(t, <-ended).Reason).To(Equal(fleetmanagementv1alpha1.ReasonAuthFailed))
 }
 
-func TestAProbeThatIsNotJudgedChangesNothing(t *testing.T) {
+func TestAProbeEndsAPauseOnceTheAPIJudgesIt(t *testing.T) {
+	const auth, address = fleetmanagementv1alpha1.ReasonAuthFailed, fleetmanagementv1alpha1.ReasonBaseURLWrong
 	for name, test := range map[string]struct {
 		answer fleetserver.Response
-		ends   bool
+		// still is the reason of the pause that goes on, empty where it ends.
+		still string
 	}{
-		"the server is down":          {fleetserver.ConnectError(connect.CodeUnavailable, ""), false},
-		"the connection ends":         {fleetserver.Drop(), false},
-		"the edge forbids it":         {fleetserver.PlainText(403, "", nil), false},
-		"the edge answers":            {fleetserver.PlainText(404, "", nil), false},
-		"the API refuses the request": {fleetserver.ConnectError(connect.CodeInvalidArgument, ""), true},
-		"the API finds nothing":       {fleetserver.ConnectError(connect.CodeNotFound, ""), true},
-		"the API forbids this call":   {fleetserver.ConnectError(connect.CodePermissionDenied, ""), true},
+		"the server is down":             {fleetserver.ConnectError(connect.CodeUnavailable, ""), auth},
+		"the connection ends":            {fleetserver.Drop(), auth},
+		"the edge forbids it":            {fleetserver.PlainText(403, "", nil), auth},
+		"somebody else answers":          {fleetserver.PlainText(404, "", nil), address},
+		"the API refuses the request":    {fleetserver.ConnectError(connect.CodeInvalidArgument, ""), ""},
+		"the API finds nothing":          {fleetserver.ConnectError(connect.CodeNotFound, ""), ""},
+		"the API forbids this call":      {fleetserver.ConnectError(connect.CodePermissionDenied, ""), ""},
+		"the API does not know the call": {fleetserver.PlainText(404, `{"code":"unimplemented"}`, map[string]string{"Content-Type": "application/json"}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -109,13 +112,13 @@ func TestAProbeThatIsNotJudgedChangesNothing(t *testing.T) {
 			s.server.Fail(fleetserver.Rule{Times: 1, Respond: test.answer})
 			g.Expect(s.DeletePipeline(t.Context(), "1")).NotTo(Succeed())
 			g.Expect(s.server.Count()).To(Equal(2))
-			if test.ends {
+			if test.still == "" {
 				g.Expect(s.recovered.Load()).To(BeEquivalentTo(1))
 				g.Expect(list(t.Context(), s.Client)).To(Succeed())
 				return
 			}
 			g.Expect(s.recovered.Load()).To(BeZero())
-			expectHeld(t, list(t.Context(), s.Client), fleetmanagementv1alpha1.ReasonAuthFailed, time.Minute)
+			expectHeld(t, list(t.Context(), s.Client), test.still, time.Minute)
 			g.Expect(s.server.Count()).To(Equal(2))
 		})
 	}
@@ -167,19 +170,6 @@ func TestAT20AnEdgeThatAsksToWaitSevenSecondsIsLeftAloneForSeven(t *testing.T) {
 	g.Expect(list(t.Context(), s.Client)).To(Succeed())
 	g.Expect(s.server.Count()).To(Equal(2))
 	g.Expect(s.recovered.Load()).To(BeZero(), "who was told when to come again comes by itself")
-}
-
-func TestAT20AWrongAddressSaysSo(t *testing.T) {
-	g := NewWithT(t)
-	s := newStand(t)
-	s.use(func(c *client.Credentials) { c.BaseURL += "/a/grafana-collector-app" }, nil)
-	err := list(t.Context(), s.Client)
-	f := faultOf(t, err)
-	g.Expect(f.Kind).To(Equal(fault.Wait))
-	g.Expect(f.Reason).To(Equal(fleetmanagementv1alpha1.ReasonBaseURLWrong))
-	g.Expect(f.After).To(Equal(5 * time.Minute))
-	g.Expect(err).To(MatchError("ListPipelines: what answers is not the API of Fleet Management: check base-url (404 Not Found): an HTML page"))
-	g.Expect(s.server.Count()).To(Equal(1))
 }
 
 func TestRetryAfterIsReadInBothForms(t *testing.T) {

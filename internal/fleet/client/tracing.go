@@ -5,6 +5,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"path"
 
 	"connectrpc.com/connect"
@@ -14,6 +15,17 @@ import (
 )
 
 const tracerName = "candor"
+
+// toldOf leaves out what a server says of a request that it refuses: it may repeat what was sent.
+func toldOf(err error) error {
+	e := (*Error)(nil)
+	if !errors.As(err, &e) || e.class != refused {
+		return err
+	}
+	silent := *e
+	silent.Message = ""
+	return &silent
+}
 
 // tracing makes a span of each call, with the time that it waits for its turn.
 type tracing struct {
@@ -34,8 +46,9 @@ func (t *tracing) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		response, err := next(ctx, request)
 		if err != nil {
 			span.SetAttributes(attribute.String("rpc.connect_rpc.error_code", statusOf(err)))
-			span.RecordError(err)
-			span.SetStatus(codes.Error, err.Error())
+			told := toldOf(err)
+			span.RecordError(told)
+			span.SetStatus(codes.Error, told.Error())
 		}
 		return response, err
 	}

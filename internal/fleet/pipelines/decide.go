@@ -80,6 +80,8 @@ type Decision struct {
 	Write fleetclient.Pipeline
 	// Live is the object's pipeline as it stands; nil for none.
 	Live *fleetclient.Pipeline
+	// Adopted is whether the pipeline that is written existed before the object.
+	Adopted bool
 	// Strays are IDs of further pipelines that carry the object's stamp, such as after a crash in the middle of a rename.
 	Strays []string
 	// Fields are those in which somebody else changed the pipeline.
@@ -103,7 +105,7 @@ func Decide(in Input) Decision {
 	}
 	if taken, exists := in.Live.Get(in.Status.ID); exists {
 		if claim := in.claim(taken); claim.other != "" {
-			return d.refuse(fleetmanagementv1alpha1.ReasonOwnedByOther, fmt.Sprintf("Pipeline %s %s.", taken.ID, claim.other))
+			return d.refuse(fleetmanagementv1alpha1.ReasonOwnedByOther, fmt.Sprintf("Pipeline %s %s.", taken.ID, claim))
 		}
 	}
 	if holders := in.Live.Named(in.Want.Name); len(holders) > 0 {
@@ -180,14 +182,14 @@ func (in Input) missing(d Decision) Decision {
 // named decides about a pipeline that has the wanted name while the object has none.
 func (in Input) named(d Decision, live fleetclient.Pipeline) Decision {
 	if claim := in.claim(live); claim.other != "" {
-		return d.refuse(fleetmanagementv1alpha1.ReasonOwnedByOther, fmt.Sprintf("A pipeline named %q exists and %s.", live.Name, claim.other))
+		return d.refuse(fleetmanagementv1alpha1.ReasonOwnedByOther, fmt.Sprintf("A pipeline named %q exists and %s.", live.Name, claim))
 	}
 	fields := Diff(in.Want, live)
 	d.Live = &live
 	rebind := in.Status.ID != "" && (in.Status.SyncedName == "" || in.Status.SyncedName == live.Name)
 	switch {
 	case in.Adoption == fleetmanagementv1alpha1.AdoptNever:
-		return d.nameInUse(in.Want.Name, "spec.adoptionPolicy is Never")
+		return d.nameInUse(in.Want.Name, "spec.adoptionPolicy is Never: choose another spec.name, or set spec.adoptionPolicy to Always")
 	case rebind && in.Drift != fleetmanagementv1alpha1.DriftCorrect && in.applied():
 		in.Want = live
 		fallthrough
@@ -197,7 +199,7 @@ func (in Input) named(d Decision, live fleetclient.Pipeline) Decision {
 	case in.Adoption == fleetmanagementv1alpha1.AdoptAlways || len(fields) == 0:
 		return in.write(d, Update, fleetmanagementv1alpha1.EventAdopted, fmt.Sprintf("Took over the pipeline %q, which existed before.", live.Name))
 	default:
-		return d.nameInUse(in.Want.Name, "it differs in "+strings.Join(fields, ", "))
+		return d.nameInUse(in.Want.Name, "it differs in "+strings.Join(fields, ", ")+": make it equal, choose another spec.name, or set spec.adoptionPolicy to Always")
 	}
 }
 
@@ -215,10 +217,10 @@ func (in Input) taken(own fleetclient.Pipeline) (fleetclient.Pipeline, bool) {
 func (in Input) contest(d Decision, taken fleetclient.Pipeline) Decision {
 	claim := in.claim(taken)
 	if claim.other == "" {
-		return d.nameInUse(in.Want.Name, "a rename takes over no other pipeline")
+		return d.nameInUse(in.Want.Name, "a rename takes over no other pipeline: choose another spec.name, or delete that pipeline in Grafana")
 	}
 	if claim.holder == nil || !in.waitsForUs(*claim.holder, d.Live.Name) {
-		return d.refuse(fleetmanagementv1alpha1.ReasonOwnedByOther, fmt.Sprintf("A pipeline named %q exists and %s.", taken.Name, claim.other))
+		return d.refuse(fleetmanagementv1alpha1.ReasonOwnedByOther, fmt.Sprintf("A pipeline named %q exists and %s.", taken.Name, claim))
 	}
 	d = in.write(d, StepAside, fleetmanagementv1alpha1.ReasonOwnedByOther, fmt.Sprintf(
 		"Waits for the name %q, which %s/%s is about to give up.", in.Want.Name, claim.holder.Namespace, claim.holder.Name))
@@ -288,26 +290,44 @@ func Belongings(in Input) []fleetclient.Pipeline {
 // claim is whose a pipeline is: ours, somebody else's, or nobody's.
 type claim struct {
 	ours bool
-	// other completes the sentence "The pipeline …"; empty when it is ours or nobody's.
-	other string
+	// other completes the sentence "The pipeline …", and remedy says what to do then; empty when it is ours or nobody's.
+	other, remedy string
 	// holder is the object of this cluster that other speaks of; nil where it is none.
 	holder *Holder
 }
 
+// String returns other and remedy.
+func (c claim) String() string { return c.other + ": " + c.remedy }
+
 func (in Input) claim(p fleetclient.Pipeline) claim {
 	owner, isStamped := StampOf(p)
 	known := p.ID == in.Status.ID
-	if isStamped && owner.Cluster != in.Owner.Cluster {
-		return claim{other: fmt.Sprintf("carries the stamp of %s in the cluster %q", owner, owner.Cluster)}
+	switch {
+	case isStamped && owner.Cluster != in.Owner.Cluster && owner.String() == in.Owner.String():
+		return claim{
+			other:  fmt.Sprintf("carries the stamp of %s in the cluster %q, while this one is %q", owner, owner.Cluster, in.Owner.Cluster),
+			remedy: "if this is that cluster, start Candor with its --cluster-id, else choose another spec.name, or delete that object",
+		}
+	case isStamped && owner.Cluster != in.Owner.Cluster:
+		return claim{
+			other:  fmt.Sprintf("carries the stamp of %s in the cluster %q", owner, owner.Cluster),
+			remedy: "choose another spec.name, or delete that object",
+		}
 	}
 	if isStamped && owner.UID == in.Owner.UID || !isStamped && known {
 		return claim{ours: true}
 	}
 	if holder, exists := in.HolderOf(p); exists && holder.UID != in.Owner.UID {
-		return claim{other: fmt.Sprintf("is that of the Pipeline %s/%s", holder.Namespace, holder.Name), holder: &holder}
+		return claim{
+			other:  fmt.Sprintf("is that of the Pipeline %s/%s", holder.Namespace, holder.Name),
+			remedy: "choose another spec.name, or delete that object", holder: &holder,
+		}
 	}
 	if isStamped && owner.String() != in.Owner.String() {
-		return claim{other: fmt.Sprintf("carries the stamp of the Pipeline %s, which is gone", owner)}
+		return claim{
+			other:  fmt.Sprintf("carries the stamp of the Pipeline %s, which is gone", owner),
+			remedy: "choose another spec.name, or delete that pipeline in Grafana",
+		}
 	}
 	return claim{ours: known}
 }
@@ -334,12 +354,15 @@ func (in Input) isDrifted(reason string) bool {
 // write completes a decision to write what is wanted, stamped. It keeps the metadata of others.
 func (in Input) write(d Decision, action Action, reason, message string) Decision {
 	d.Action, d.Reason, d.Message = action, reason, message
-	d.Write = in.Want
+	d.Write, d.Adopted = in.Want, false
 	var metadata map[string]any
 	if action != Create && d.Live != nil {
 		d.Write.ID, metadata = d.Live.ID, d.Live.Metadata
+		_, isStamped := StampOf(*d.Live)
+		// What this object's former life created, or adopted, is so again.
+		d.Adopted = in.Status.Adopted || IsAdopted(*d.Live) || reason == fleetmanagementv1alpha1.EventAdopted && !isStamped
 	}
-	d.Write.Metadata = stamped(metadata, in.Owner, Hash(in.Want))
+	d.Write.Metadata = stamped(metadata, in.Owner, Hash(in.Want), d.Adopted)
 	return d
 }
 
@@ -355,5 +378,5 @@ func (d Decision) leave(reason, message string) Decision {
 
 func (d Decision) nameInUse(name, because string) Decision {
 	return d.refuse(fleetmanagementv1alpha1.ReasonNameInUse, fmt.Sprintf(
-		"A pipeline named %q exists and nobody stamped it: it is not taken over, since %s. Choose another spec.name, or set spec.adoptionPolicy.", name, because))
+		"A pipeline named %q exists that is not this object's. It is not taken over, since %s.", name, because))
 }

@@ -244,3 +244,44 @@ func TestBelongings(t *testing.T) {
 		t.Run(name, func(t *testing.T) { NewWithT(t).Expect(ids(test.in)).To(Equal(test.want)) })
 	}
 }
+
+func TestThatAPipelineExistedBeforeIsWrittenOnIt(t *testing.T) {
+	adopted := func(p *fleetclient.Pipeline) { p.Metadata["k8s.adopted"] = "true" }
+	for name, test := range map[string]struct {
+		in   Input
+		want bool
+	}{
+		"a pipeline of nobody":                         {input(shelf{live("7")}), true},
+		"an adopted one, whose status got lost":        {input(shelf{live("1", by(us), saying("old {}"), adopted)}), true},
+		"one that the status says was adopted":         {input(shelf{live("1", saying("old {}"))}, formerly("1", "metrics"), func(in *Input) { in.Status.Adopted = true }), true},
+		"one that this object created":                 {input(shelf{live("1", by(us), saying("old {}"))}, formerly("1", "metrics")), false},
+		"one that the object's former life created":    {input(shelf{live("7", by(before))}), false},
+		"one that the object's former life adopted":    {input(shelf{live("7", by(before), adopted)}), true},
+		"none: the adopted one is gone and made again": {input(nil, synced("1"), func(in *Input) { in.Status.Adopted = true }), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			d := Decide(test.in)
+			g.Expect(d.Adopted).To(Equal(test.want))
+			g.Expect(IsAdopted(d.Write)).To(Equal(test.want))
+			g.Expect(IsAdopted(Released(d.Write))).To(BeFalse())
+		})
+	}
+}
+
+func TestARefusalSaysWhatToDo(t *testing.T) {
+	for name, test := range map[string]struct {
+		in   Input
+		want string
+	}{
+		"a pipeline of nobody that differs":      {input(shelf{live("7", saying("theirs {}"))}), "it differs in contents: make it equal, choose another spec.name, or set spec.adoptionPolicy to Always."},
+		"a pipeline that is never to be taken":   {input(shelf{live("7")}, adoption("Never")), "choose another spec.name, or set spec.adoptionPolicy to Always."},
+		"a rename to the name of another":        {input(shelf{live("1", by(us), called("old")), live("7")}, formerly("1", "old")), "choose another spec.name, or delete that pipeline in Grafana."},
+		"a pipeline of another cluster":          {input(shelf{live("7", by(Owner{Cluster: "c2", Namespace: "x", Name: "y", UID: "z"}))}), `carries the stamp of x/y in the cluster "c2": choose another spec.name, or delete that object.`},
+		"a pipeline of this object elsewhere":    {input(shelf{live("7", by(otherCluster))}), "if this is that cluster, start Candor with its --cluster-id, else choose another spec.name, or delete that object."},
+		"a pipeline of another object":           {input(shelf{live("7", by(other))}, held(map[string]Holder{"7": holder("two", "metrics")})), "choose another spec.name, or delete that object."},
+		"a pipeline of another object that went": {input(shelf{live("7", by(other))}), "choose another spec.name, or delete that pipeline in Grafana."},
+	} {
+		t.Run(name, func(t *testing.T) { NewWithT(t).Expect(Decide(test.in).Message).To(HaveSuffix(test.want)) })
+	}
+}

@@ -32,7 +32,8 @@ func (in Input) contended() time.Time {
 		return time.Time{}
 	}
 	if wasContended(in.Status) {
-		if until := drift.SeenAt.Add(contendedPause); in.Now.Before(until) {
+		// A clock that was set back must not make the pause longer.
+		if until := drift.SeenAt.Add(contendedPause); in.Now.Before(until) && !in.Now.Before(drift.SeenAt.Time) {
 			return until
 		}
 		return time.Time{}

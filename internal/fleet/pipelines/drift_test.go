@@ -43,6 +43,7 @@ func TestCorrectionsThatSomebodyUndoesWait(t *testing.T) {
 		"after that wait, one more is enough to wait again":       {time.Minute, []int{0, 1, 2, 3, 18, 19, 33, 34}, "ccc.c..c"},
 		"once it is quiet for a while, three are let through":     {time.Minute, []int{0, 1, 2, 3, 18, 60, 61, 62, 63}, "ccc.cccc."},
 		"two in ten minutes are fine":                             {time.Minute, []int{0, 9, 11, 20, 22}, "ccccc"},
+		"a clock that is set back does not make the wait longer":  {time.Minute, []int{0, 1, 2, 3, -1000, -999}, "ccc.c."},
 		"three polls in a row count where polls are rare":         {5 * time.Minute, []int{0, 5, 10, 12}, "ccc."},
 	} {
 		t.Run(name, func(t *testing.T) {

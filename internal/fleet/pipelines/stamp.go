@@ -19,11 +19,14 @@ const (
 	stampName      = "k8s.name"
 	stampUID       = "k8s.uid"
 	stampHash      = "k8s.spec-hash"
+	// stampAdopted stands on a pipeline that existed before its object. The status says the same, and may be lost.
+	stampAdopted = "k8s.adopted"
 
-	managedBy = "candor"
+	managedBy   = "candor"
+	adoptedTrue = "true"
 )
 
-var stampKeys = []string{stampManagedBy, stampCluster, stampNamespace, stampName, stampUID, stampHash}
+var stampKeys = []string{stampManagedBy, stampCluster, stampNamespace, stampName, stampUID, stampHash, stampAdopted}
 
 // Owner is an object of a cluster. Its stamp stands in the metadata of the pipelines that are its own.
 type Owner struct {
@@ -50,14 +53,21 @@ func (o Owner) Owns(p fleetclient.Pipeline) bool {
 	return is && owner.Cluster == o.Cluster && owner.UID == o.UID
 }
 
+// IsAdopted reports whether the stamp of a pipeline says that the pipeline existed before its object.
+func IsAdopted(p fleetclient.Pipeline) bool { return p.Metadata[stampAdopted] == adoptedTrue }
+
 // stamped returns metadata that carries the owner's stamp and keeps what others wrote into it.
-func stamped(metadata map[string]any, owner Owner, hash string) map[string]any {
+func stamped(metadata map[string]any, owner Owner, hash string, adopted bool) map[string]any {
 	all := maps.Clone(metadata)
 	if all == nil {
 		all = map[string]any{}
 	}
 	all[stampManagedBy], all[stampCluster], all[stampNamespace] = managedBy, owner.Cluster, owner.Namespace
 	all[stampName], all[stampUID], all[stampHash] = owner.Name, string(owner.UID), hash
+	delete(all, stampAdopted)
+	if adopted {
+		all[stampAdopted] = adoptedTrue
+	}
 	return all
 }
 

@@ -38,7 +38,7 @@ func by(owner Owner) func(*fleetclient.Pipeline) {
 	return func(p *fleetclient.Pipeline) {
 		metadata := maps.Clone(p.Metadata)
 		p.Metadata = nil
-		p.Metadata = stamped(metadata, owner, Hash(*p))
+		p.Metadata = stamped(metadata, owner, Hash(*p), false)
 	}
 }
 

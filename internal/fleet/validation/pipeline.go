@@ -67,7 +67,7 @@ func pipelineRules(o Options) []rule[pipeline] {
 func checkName(p pipeline, f *findings) {
 	path, name := spec.Child("name"), p.Spec.Name
 	switch {
-	case pipelines.IsMirror(p):
+	case pipelines.IsMirror(p), name == p.Status.SyncedName: // it has this name already
 	case len(name) > maxName:
 		f.errs = append(f.errs, field.TooLong(path, unsaid, maxName))
 	case strings.ContainsFunc(name, unicode.IsControl):

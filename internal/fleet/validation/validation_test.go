@@ -115,8 +115,9 @@ func TestANewPipeline(t *testing.T) {
 				`spec.contents: line 2, column 1: "loki.ecko" is no component that this version of Candor knows: correct the name, unless your Alloy is newer`,
 			},
 		},
-		"with a name in any letters":   {pipeline: aPipeline(name("Team/Logs_v2.β"))},
-		"with white space in its name": {pipeline: aPipeline(name("my logs")), errs: []string{`spec.name: Invalid value: "my logs": must not have white space: write - or _ in its place`}},
+		"with a name in any letters":                       {pipeline: aPipeline(name("Team/Logs_v2.β"))},
+		"with white space in the name that it has already": {pipeline: aPipeline(name("my logs"), func(p *fleetmanagementv1alpha1.Pipeline) { p.Status.SyncedName = "my logs" })},
+		"with white space in its name":                     {pipeline: aPipeline(name("my logs")), errs: []string{`spec.name: Invalid value: "my logs": must not have white space: write - or _ in its place`}},
 		"with a line break in its name": {pipeline: aPipeline(name("my\nlogs")), errs: []string{
 			`spec.name: Invalid value: "my\nlogs": must not have control characters: remove them`,
 		}},

@@ -5,6 +5,8 @@ package fleetmanagement
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	pipelinev1 "github.com/grafana/fleet-management-api/api/gen/proto/go/pipeline/v1"
@@ -209,6 +211,44 @@ var _ = Describe("A mirror", func() {
 		Eventually(w.ready(ctx, "one")).Should(Equal("True/ReadOnly"))
 		Expect(w.status(ctx, "one").Source.Type).To(Equal(fleetmanagementv1alpha1.SourceGrafana))
 		Expect(w.fleet.Count(pipelineWrites...)).To(BeZero())
+	})
+
+	DescribeTable("of more than an object can hold says so, and is not tried again before its time", func(ctx context.Context, edit func(*pipelinev1.Pipeline), says string) {
+		w := newWorld(ctx)
+		id := w.put("theirs", edit)
+		w.start(ctx)
+		w.create(ctx, w.pipeline("one", readOnly, annotated(fleetmanagementv1alpha1.AnnotationPipelineID, id)))
+		Eventually(w.ready(ctx, "one")).Should(Equal("False/ReadOnly"))
+		Expect(message(w.status(ctx, "one"), "Ready")).To(And(ContainSubstring(says), ContainSubstring("change the pipeline in Grafana")))
+		w.quiet(func() { w.look("one", "one") })
+	},
+		Entry("a long name", func(p *pipelinev1.Pipeline) { p.Name = strings.Repeat("n", 2000) }, "spec.name"),
+		Entry("large contents", func(p *pipelinev1.Pipeline) { p.Contents = "// " + strings.Repeat("x", 1<<20) }, "spec.contents"),
+		Entry("many matchers", func(p *pipelinev1.Pipeline) { p.Matchers = slices.Repeat([]string{"a=b"}, 101) }, "spec.matchers"),
+	)
+
+	It("shows a source of any length", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		id := w.put("theirs", func(p *pipelinev1.Pipeline) {
+			p.Source = &pipelinev1.PipelineSource{Type: 3, Namespace: strings.Repeat("ü", 600)}
+		})
+		w.start(ctx)
+		w.create(ctx, w.pipeline("one", readOnly, annotated(fleetmanagementv1alpha1.AnnotationPipelineID, id)))
+		Eventually(w.ready(ctx, "one")).Should(Equal("True/ReadOnly"))
+		Expect(w.status(ctx, "one").Source.Namespace).To(Equal(strings.Repeat("ü", 512)))
+		w.quiet(func() { w.look("one", "one") })
+	})
+
+	It("that was managed before it became one leaves no stamp when it goes", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.start(ctx)
+		w.synced(ctx, w.pipeline("one"))
+		w.change(ctx, "one", `{"metadata": {"annotations": {"`+fleetmanagementv1alpha1.AnnotationImportMode+`": "read-only"}}}`)
+		Eventually(w.ready(ctx, "one")).Should(Equal("True/ReadOnly"))
+		w.quiet(func() { w.look("one", "one") })
+		w.delete(ctx, "one")
+		Eventually(w.gone(ctx, "one")).Should(BeTrue())
+		Expect(stampOf(w.fleet.Pipeline("one"))).To(BeEmpty(), "it would look as if its object had got lost")
 	})
 
 	It("is managed once its annotation goes, and leaves the pipeline when it is deleted", func(ctx SpecContext) {

@@ -38,7 +38,7 @@ var classes = map[string]class{
 	"400":                  {fleetserver.ConnectError(connect.CodeInvalidArgument, "no such component"), "False", "ValidationError", 30 * time.Minute, false},
 	"401":                  {fleetserver.ConnectError(connect.CodeUnauthenticated, "who are you"), "False", "AuthFailed", time.Minute, false},
 	"403":                  {fleetserver.ConnectError(connect.CodePermissionDenied, "no"), "False", "AuthFailed", time.Minute, false},
-	"404 of an edge":       {fleetserver.PlainText(http.StatusNotFound, "<html>nginx</html>", map[string]string{"Content-Type": "text/html"}), "False", "BaseURLWrong", 5 * time.Minute, true},
+	"404 of an edge":       {fleetserver.PlainText(http.StatusNotFound, "<html>nginx</html>", map[string]string{"Content-Type": "text/html"}), "False", "BaseURLWrong", time.Minute, false},
 	"409":                  {fleetserver.ConnectError(connect.CodeAborted, "try again"), "False", "SyncFailed", 0, true},
 	"412":                  {fleetserver.ConnectError(connect.CodeFailedPrecondition, "not now"), "False", "SyncFailed", 0, true},
 	"429":                  {fleetserver.ConnectError(connect.CodeResourceExhausted, "slow down"), "Unknown", "RateLimited", 15 * time.Second, false},
@@ -85,7 +85,7 @@ func (w *world) heal(name string, after time.Duration) {
 // listedAnew waits for the list that comes once credentials are taken again: they may be those of another stack.
 func (w *world) listedAnew(c class) {
 	GinkgoHelper()
-	if c.reason != fleetmanagementv1alpha1.ReasonAuthFailed {
+	if c.reason != fleetmanagementv1alpha1.ReasonAuthFailed && c.reason != fleetmanagementv1alpha1.ReasonBaseURLWrong {
 		return
 	}
 	Eventually(func() int {
@@ -140,7 +140,10 @@ var _ = Describe("A fault", func() {
 		w.look("one", "one")
 		Expect(w.writes().Since(writes)).To(BeEmpty())
 		w.heal("one", c.heals)
-		Eventually(w.gone(ctx, "one")).Should(BeTrue())
+		Eventually(func() bool {
+			w.clock.Step(time.Second) // after a rest, requests come one by one
+			return w.gone(ctx, "one")()
+		}).Should(BeTrue())
 		Expect(w.fleet.Pipelines()).To(BeEmpty())
 	}, entries())
 

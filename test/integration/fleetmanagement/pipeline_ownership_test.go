@@ -261,6 +261,7 @@ var _ = Describe("The ownership of a pipeline", func() {
 			w.start(ctx)
 			Eventually(w.ready(ctx, "two")).Should(Equal("True/Synced"))
 			Expect(w.status(ctx, "two").ID).To(Equal(id))
+			Expect(w.status(ctx, "two").Adopted).To(BeFalse(), "it was the object's own in its former life")
 			w.poll()
 			w.poll()
 			Expect(slices.Sorted(slices.Values(w.names()))).To(Equal([]string{"one", "two"}))

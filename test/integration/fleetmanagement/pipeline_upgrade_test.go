@@ -49,6 +49,17 @@ var _ = Describe("An object of the operator before this one", func() {
 		Expect(w.fleet.Pipelines()).To(BeEmpty(), "it is deleted as the object's own")
 	})
 
+	It("leaves the pipeline where a discovery had adopted it (B13)", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		id := w.put("one")
+		w.former(ctx, "one", id, "Synced", annotated(fleetmanagementv1alpha1.AnnotationPipelineID, id))
+		w.start(ctx)
+		Eventually(func() string { return w.status(ctx, "one").SyncedHash }).ShouldNot(BeEmpty())
+		w.delete(ctx, "one")
+		Eventually(w.gone(ctx, "one")).Should(BeTrue())
+		Expect(w.fleet.Pipelines()).To(HaveLen(1))
+	})
+
 	It("is deleted with its pipeline, though that carries no stamp", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		w.former(ctx, "one", w.put("one"), "Synced")

@@ -36,7 +36,10 @@ func collectorValidator(o Options) validator[*fleetmanagementv1alpha1.Collector]
 		},
 	}
 	if o.CollectorIDs != nil {
-		v.others = func(ctx context.Context, now *fleetmanagementv1alpha1.Collector) ([]string, field.ErrorList) {
+		v.others = func(ctx context.Context, old, now *fleetmanagementv1alpha1.Collector) ([]string, field.ErrorList) {
+			if old != nil { // an ID cannot be changed
+				return nil, nil
+			}
 			return idTaken(ctx, now, o.CollectorIDs), nil
 		}
 	}

@@ -4,6 +4,7 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -37,31 +38,37 @@ func pipelineValidator(o Options) validator[*fleetmanagementv1alpha1.Pipeline] {
 		},
 	}
 	if o.Names != nil {
-		v.others = func(ctx context.Context, now *fleetmanagementv1alpha1.Pipeline) ([]string, field.ErrorList) {
-			return nil, nameTaken(ctx, now, o.Names)
+		v.others = func(ctx context.Context, old, now *fleetmanagementv1alpha1.Pipeline) ([]string, field.ErrorList) {
+			return nameTaken(ctx, old, now, o.Names)
 		}
 	}
 	return v
 }
 
-// nameTaken is a courtesy: two Pipelines that are created at the same moment pass, and the controller decides between them. So does
-// one that cannot be looked up, and a mirror, which writes nothing.
-func nameTaken(ctx context.Context, p *fleetmanagementv1alpha1.Pipeline, names Names) field.ErrorList {
-	if pipelines.IsMirror(p) {
-		return nil
+// nameTaken refuses a new Pipeline whose name another one has, and warns of a changed name, since two may swap theirs. It lets
+// through one that cannot be looked up, and a mirror, which writes nothing.
+func nameTaken(ctx context.Context, old, p *fleetmanagementv1alpha1.Pipeline, names Names) ([]string, field.ErrorList) {
+	if pipelines.IsMirror(p) || old != nil && sameName(old, p) {
+		return nil, nil
 	}
 	by, err := names.Taken(ctx, p)
 	switch {
 	case err != nil:
 		log.FromContext(ctx).V(1).Info("Cannot tell whether the name of a Pipeline is taken", "error", err.Error())
-		return nil
+		return nil, nil
 	case by == "":
-		return nil
+		return nil, nil
 	}
-	name := p.Spec.Name
-	if name == "" {
-		name = p.Name
+	if old != nil {
+		return []string{fmt.Sprintf("spec.name: the Pipeline %s has this name in Fleet Management: this one keeps its former name until that one gives it up", by)}, nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("spec", "name"), name,
+	return nil, field.ErrorList{field.Invalid(field.NewPath("spec", "name"), nameOf(p),
 		fmt.Sprintf("the Pipeline %s has this name in Fleet Management: choose another name, or delete that one", by))}
 }
+
+func sameName(a, b *fleetmanagementv1alpha1.Pipeline) bool {
+	scope := fleetmanagementv1alpha1.AnnotationNameScope
+	return nameOf(a) == nameOf(b) && a.Annotations[scope] == b.Annotations[scope]
+}
+
+func nameOf(p *fleetmanagementv1alpha1.Pipeline) string { return cmp.Or(p.Spec.Name, p.Name) }

@@ -36,8 +36,8 @@ type validator[T client.Object] struct {
 	controllerOff bool
 	// validate looks at an object; old is nil for a new one.
 	validate func(old, now T) ([]string, field.ErrorList)
-	// others compares a new object that is valid with others of its kind; nil for a kind that has no such rule.
-	others func(ctx context.Context, now T) ([]string, field.ErrorList)
+	// others compares an object that is valid with others of its kind; old is nil for a new one. Nil for a kind that has no such rule.
+	others func(ctx context.Context, old, now T) ([]string, field.ErrorList)
 }
 
 func (v validator[T]) register(mgr manager.Manager, empty T) error {
@@ -50,17 +50,20 @@ func (v validator[T]) register(mgr manager.Manager, empty T) error {
 // ValidateCreate implements admission.Validator.
 func (v validator[T]) ValidateCreate(ctx context.Context, now T) (admission.Warnings, error) {
 	var none T
-	warnings, errs := v.validate(none, now)
-	if len(errs) == 0 && v.others != nil {
-		more, taken := v.others(ctx, now)
-		warnings, errs = append(warnings, more...), taken
-	}
-	return v.answer(now, warnings, errs)
+	return v.judge(ctx, none, now)
 }
 
 // ValidateUpdate implements admission.Validator.
-func (v validator[T]) ValidateUpdate(_ context.Context, old, now T) (admission.Warnings, error) {
+func (v validator[T]) ValidateUpdate(ctx context.Context, old, now T) (admission.Warnings, error) {
+	return v.judge(ctx, old, now)
+}
+
+func (v validator[T]) judge(ctx context.Context, old, now T) (admission.Warnings, error) {
 	warnings, errs := v.validate(old, now)
+	if len(errs) == 0 && v.others != nil && now.GetDeletionTimestamp() == nil {
+		more, taken := v.others(ctx, old, now)
+		warnings, errs = append(warnings, more...), taken
+	}
 	return v.answer(now, warnings, errs)
 }
 

@@ -62,9 +62,16 @@ func TestAPipelineWhoseNameIsTakenIsRefused(t *testing.T) {
 			g.Expect(apierrors.IsInvalid(err)).To(BeTrue())
 		})
 	}
-	t.Run("an update, whoever has the name", func(t *testing.T) {
-		_, err := pipelineValidator(Options{Names: names{by: "team-b/logs"}}).ValidateUpdate(t.Context(), mirror, pipeline("loki.echo \"a\" { }"))
-		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	t.Run("a changed name is warned of, since two may swap theirs", func(t *testing.T) {
+		g := NewWithT(t)
+		v, before, after := pipelineValidator(Options{Names: names{by: "team-b/logs"}}), pipeline("loki.echo \"a\" { }"), pipeline("loki.echo \"a\" { }")
+		warnings, err := v.ValidateUpdate(t.Context(), before, after)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(warnings).To(BeEmpty(), "the name is as it was")
+		after.Spec.Name = "other"
+		warnings, err = v.ValidateUpdate(t.Context(), before, after)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(warnings).To(ConsistOf("spec.name: the Pipeline team-b/logs has this name in Fleet Management: this one keeps its former name until that one gives it up"))
 	})
 }
 
