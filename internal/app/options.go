@@ -49,6 +49,8 @@ type Options struct {
 
 	WebhookPort          int
 	WebhookCertPath      string
+	WebhookCertName      string
+	WebhookCertKey       string
 	WebhookCertSecret    string
 	WebhookService       string
 	WebhookConfiguration string
@@ -154,6 +156,8 @@ func (o *Options) addFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.PprofBindAddress, "pprof-bind-address", "0", "Address of /debug/pprof, such as 127.0.0.1:6060; 0 turns it off. It asks nobody for a right.")
 	fs.IntVar(&o.WebhookPort, "webhook-port", 9443, "Port of the admission webhooks.")
 	fs.StringVar(&o.WebhookCertPath, "webhook-cert-path", "", "Folder that holds tls.crt and tls.key for the admission webhooks. When it is empty, that of OLM is used if it holds a certificate.")
+	fs.StringVar(&o.WebhookCertName, "webhook-cert-name", "tls.crt", "File of the certificate in that folder.")
+	fs.StringVar(&o.WebhookCertKey, "webhook-cert-key", "tls.key", "File of the key in that folder.")
 	fs.StringVar(&o.WebhookCertSecret, "webhook-cert-secret", "", "Secret of the pod's namespace in which the manager keeps a certificate for the admission webhooks that it makes itself; empty makes none.")
 	fs.StringVar(&o.WebhookService, "webhook-service", "candor-webhook-service", "Service of the admission webhooks, for the certificate that the manager makes.")
 	fs.StringVar(&o.WebhookConfiguration, "webhook-configuration", "candor-validating-webhook-configuration", "ValidatingWebhookConfiguration that is to trust the certificate that the manager makes.")

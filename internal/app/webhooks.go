@@ -108,7 +108,7 @@ func (b *building) addCertificate(c *webhookcert.Certificate, from certificateSo
 
 func (b *building) keeper(c *webhookcert.Certificate, from certificateSource) (manager.Runnable, error) {
 	if from.folder != "" {
-		return &webhookcert.Folder{Path: from.folder, Certificate: c}, nil
+		return &webhookcert.Folder{Path: from.folder, CertFile: b.options.WebhookCertName, KeyFile: b.options.WebhookCertKey, Certificate: c}, nil
 	}
 	uncached, err := b.uncached()
 	return &webhookcert.Own{

@@ -4,6 +4,7 @@
 package webhookcert
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -17,10 +18,12 @@ import (
 // folderRetry is how soon a folder without a usable certificate is looked at again.
 const folderRetry = 2 * time.Second
 
-// Folder serves with tls.crt and tls.key of a folder, and with what they are replaced by.
+// Folder serves with a certificate and a key of a folder, and with what they are replaced by.
 type Folder struct {
-	Path        string
-	Certificate *Certificate
+	Path string
+	// CertFile and KeyFile are their names; empty is tls.crt and tls.key.
+	CertFile, KeyFile string
+	Certificate       *Certificate
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves.
@@ -34,12 +37,13 @@ func (f *Folder) Start(ctx context.Context) error {
 
 // follow uses the certificate until ctx ends, or until the folder cannot be read.
 func (f *Folder) follow(ctx context.Context) {
-	watcher, err := certwatcher.New(filepath.Join(f.Path, certFile), filepath.Join(f.Path, keyFile))
+	cert, key := cmp.Or(f.CertFile, certFile), cmp.Or(f.KeyFile, keyFile)
+	watcher, err := certwatcher.New(filepath.Join(f.Path, cert), filepath.Join(f.Path, key))
 	if err == nil {
 		watcher.RegisterCallback(func(c tls.Certificate) { f.Certificate.use(&c) })
 		err = watcher.Start(ctx)
 	}
 	if err != nil {
-		f.Certificate.fail(fmt.Errorf("the folder %s must hold %s and %s, in PEM and of one key: %w", f.Path, certFile, keyFile, err))
+		f.Certificate.fail(fmt.Errorf("the folder %s must hold %s and %s, in PEM and of one key: %w", f.Path, cert, key, err))
 	}
 }

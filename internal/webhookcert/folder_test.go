@@ -90,3 +90,19 @@ func TestAFolderIsFollowedFromEmptyToBrokenToRenewed(t *testing.T) {
 	cancel()
 	g.Eventually(done).Should(Receive(Succeed()))
 }
+
+func TestTheFilesOfAFolderMayHaveOtherNames(t *testing.T) {
+	g := NewWithT(t)
+	c, _, _ := newCertificate()
+	folder := t.TempDir()
+	cert, key := pem(t, "renamed")
+	mount(t, folder, "..1", map[string][]byte{"server.pem": cert, "server-key.pem": key})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		done <- (&Folder{Path: folder, CertFile: "server.pem", KeyFile: "server-key.pem", Certificate: c}).Start(ctx)
+	}()
+	g.Eventually(served(c), "10s").Should(Equal("renamed"))
+	cancel()
+	g.Eventually(done).Should(Receive(Succeed()))
+}
