@@ -4,6 +4,7 @@
 package fleetmanagement
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -35,8 +36,7 @@ func (s *PipelineSyncer) mirror(ctx context.Context, p *fleetmanagementv1alpha1.
 	if !exists {
 		return lifecycle.Outcome{
 			Reason: fleetmanagementv1alpha1.ReasonReadOnly, Status: metav1.ConditionFalse,
-			Message: "Fleet Management has no pipeline that the object mirrors: neither of the ID in the annotation " +
-				fleetmanagementv1alpha1.AnnotationPipelineID + " or in the status, nor, without an ID, of its name.",
+			Message: s.nothingToMirror(p),
 		}, nil
 	}
 	shown := pipelines.Desired(p, s.name(p))
@@ -114,4 +114,13 @@ func (s *PipelineSyncer) show(ctx context.Context, p *fleetmanagementv1alpha1.Pi
 	lifecycle.Announce(s.Recorder, p, corev1.EventTypeNormal, fleetmanagementv1alpha1.EventMirrorUpdated,
 		fmt.Sprintf("Brought the spec up to pipeline %s, as Fleet Management holds it.", live.ID))
 	return lifecycle.ErrPending
+}
+
+// nothingToMirror says what a mirror looks for in vain.
+func (s *PipelineSyncer) nothingToMirror(p *fleetmanagementv1alpha1.Pipeline) string {
+	annotation := fleetmanagementv1alpha1.AnnotationPipelineID
+	if id := cmp.Or(p.Annotations[annotation], p.Status.ID); id != "" {
+		return fmt.Sprintf("Fleet Management has no pipeline of the ID %q: correct the annotation %s, or delete the object.", id, annotation)
+	}
+	return fmt.Sprintf("Fleet Management has no pipeline of the name %q: set the annotation %s to the ID of the one that is meant.", s.name(p), annotation)
 }

@@ -185,6 +185,9 @@ func (s *pipelinePass) wrote(ctx context.Context, d pipelines.Decision, written 
 
 func (s *pipelinePass) synced(live fleetclient.Pipeline) lifecycle.Outcome {
 	message := standsMessage(live.ID)
+	if cmp.Or(s.p.Spec.DriftPolicy, s.DriftPolicy) == fleetmanagementv1alpha1.DriftIgnore {
+		message = "Pipeline " + live.ID + " was synced. What others change there is ignored, as the drift policy says."
+	}
 	if _, marked := pipelines.StampOf(live); !marked {
 		message += " It carries no stamp of its owner, so that it is known by its ID."
 	}

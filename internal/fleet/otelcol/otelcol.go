@@ -93,6 +93,9 @@ func syntaxError(contents string, err error) []lint.Problem {
 	if strings.HasPrefix(text, "unknown anchor") {
 		return failure(0, 0, "is no valid YAML, %s: define it, or write out what it stands for", lint.Shorten(text, 200))
 	}
+	if strings.HasPrefix(text, "did not find expected") { // the parser tells where the block begins, not where it goes wrong
+		return failure(line, 0, "is no valid YAML, %s in the block that begins here: look at the indentation of what follows", lint.Shorten(text, 200))
+	}
 	problems := failure(line, 0, "is no valid YAML, %s", lint.Shorten(text, 200))
 	problems[0].Excerpt = lint.Excerpt(contents, line)
 	return problems

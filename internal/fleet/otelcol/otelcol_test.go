@@ -144,6 +144,10 @@ func TestWhatIsNoConfigurationIsOneErrorWithItsPlace(t *testing.T) {
 			"a:\n  password: hunter2: x\n",
 			"line 2: is no valid YAML, mapping values are not allowed in this context: correct the line that reads: password: …",
 		},
+		"a fault of indentation, which the parser tells by where its block begins": {
+			"receivers:\n  otlp:\n protocols:\n",
+			"line 2: is no valid YAML, did not find expected key in the block that begins here: look at the indentation of what follows",
+		},
 		"an alias of nothing": {"a: *b\n", "is no valid YAML, unknown anchor 'b' referenced: define it, or write out what it stands for"},
 		"two documents":       {"a: 1\n---\nb: 1\n", "line 2, column 1: a second YAML document starts here, and only one is allowed"},
 		"Alloy": {

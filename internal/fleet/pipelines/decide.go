@@ -162,7 +162,7 @@ func (in Input) drift(d Decision, fields []string, reason string) Decision {
 
 // missing decides about a pipeline that somebody else deleted.
 func (in Input) missing(d Decision) Decision {
-	gone := fmt.Sprintf("Somebody deleted the pipeline %q, and the drift policy is %s", in.Want.Name, in.Drift)
+	gone := fmt.Sprintf("Somebody deleted the pipeline %q, and the drift policy is %s: delete the object, or set spec.driftPolicy to Correct", in.Want.Name, in.Drift)
 	switch in.Drift {
 	case fleetmanagementv1alpha1.DriftIgnore:
 		return d.leave(fleetmanagementv1alpha1.ReasonRemoteDeleted, gone+".")

@@ -114,7 +114,12 @@ var _ = Describe("A pipeline that somebody else changes", func() {
 			w.fleet.EditPipeline("one", says("logging {}"))
 			w.poll()
 			Eventually(func() int { return w.fleet.Count("UpdatePipeline") }).Should(Equal(n + 1))
-			Eventually(func() int32 { d := w.status(ctx, "one").Drift; return d.Corrections }).Should(Equal(int32(n + 1)))
+			Eventually(func() int32 {
+				if d := w.status(ctx, "one").Drift; d != nil {
+					return d.Corrections
+				}
+				return 0
+			}).Should(Equal(int32(n + 1)))
 		}
 		w.fleet.EditPipeline("one", says("logging {}"))
 		w.unwritten(func() {
