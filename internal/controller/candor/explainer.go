@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
+	"github.com/candor-dev/candor/internal/lifecycle"
 	"github.com/candor-dev/candor/internal/signals"
 	"github.com/candor-dev/candor/internal/signals/budget"
 	"github.com/candor-dev/candor/internal/signals/gate"
@@ -70,7 +71,7 @@ func (e *Explainer) Start(ctx context.Context) error {
 }
 
 func (e *Explainer) wakeAll(ctx context.Context) {
-	for _, request := range requests(ctx, e.Client, &candorv1alpha1.FindingList{}) {
+	for _, request := range lifecycle.Requests(ctx, e.Client, &candorv1alpha1.FindingList{}) {
 		e.Callers.wake(request.NamespacedName)
 	}
 }

@@ -10,35 +10,30 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 	"github.com/candor-dev/candor/internal/lifecycle"
 )
 
 // Wake is a channel of objects that a controller is to look at now.
-type Wake = <-chan event.GenericEvent
+type Wake = lifecycle.Wake
 
 // SetupFindings registers the finding controller. A Finding whose fingerprint has just become known is looked at once more: a
 // Suppression of it may have come while it was being written. wakes bring Findings to look at now.
 func SetupFindings(mgr manager.Manager, options controller.Options, s *FindingSyncer, wakes ...Wake) error {
 	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	b := builderFor(mgr, options, "finding", &candorv1alpha1.Finding{}, wakes, fingerprintDiffers).
+	b := lifecycle.BuilderFor(mgr, options, "finding", &candorv1alpha1.Finding{}, wakes, fingerprintDiffers).
 		Watches(&candorv1alpha1.Suppression{}, handler.EnqueueRequestsFromMapFunc(mutedBy(s.Client)), spec).
 		Watches(&candorv1alpha1.SignalPolicy{}, handler.EnqueueRequestsFromMapFunc(findingsBeside(s.Client)), spec).
 		Watches(&candorv1alpha1.OperatingPolicy{}, handler.EnqueueRequestsFromMapFunc(everyFinding(s.Client)), spec).
@@ -57,7 +52,7 @@ func SetupFindings(mgr manager.Manager, options controller.Options, s *FindingSy
 
 // SetupSignalPolicies registers the signalpolicy controller. providerChanged brings policies whose providers came or went.
 func SetupSignalPolicies(mgr manager.Manager, options controller.Options, s *SignalPolicySyncer, providerChanged Wake) error {
-	b := builderFor(mgr, options, "signalpolicy", &candorv1alpha1.SignalPolicy{}, []Wake{providerChanged}).
+	b := lifecycle.BuilderFor(mgr, options, "signalpolicy", &candorv1alpha1.SignalPolicy{}, []Wake{providerChanged}).
 		Watches(&candorv1alpha1.Finding{}, later(countEvery, policiesBeside(s.Client)), builder.WithPredicates(countsDiffer)).
 		Watches(&candorv1alpha1.OperatingPolicy{}, later(countEvery, everyPolicy(s.Client)), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&candorv1alpha1.Ledger{}, payers(s.Client))
@@ -66,7 +61,7 @@ func SetupSignalPolicies(mgr manager.Manager, options controller.Options, s *Sig
 
 // SetupOperatingPolicies registers the operatingpolicy controller.
 func SetupOperatingPolicies(mgr manager.Manager, options controller.Options, s *OperatingPolicySyncer) error {
-	b := builderFor(mgr, options, "operatingpolicy", &candorv1alpha1.OperatingPolicy{}, nil).
+	b := lifecycle.BuilderFor(mgr, options, "operatingpolicy", &candorv1alpha1.OperatingPolicy{}, nil).
 		Watches(&candorv1alpha1.Ledger{}, later(countEvery, func(context.Context, client.Object) []reconcile.Request {
 			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: candorv1alpha1.Singleton}}}
 		}))
@@ -75,22 +70,9 @@ func SetupOperatingPolicies(mgr manager.Manager, options controller.Options, s *
 
 // SetupSuppressions registers the suppression controller.
 func SetupSuppressions(mgr manager.Manager, options controller.Options, s *SuppressionSyncer, wake Wake) error {
-	b := builderFor(mgr, options, "suppression", &candorv1alpha1.Suppression{}, []Wake{wake}).
+	b := lifecycle.BuilderFor(mgr, options, "suppression", &candorv1alpha1.Suppression{}, []Wake{wake}).
 		Watches(&candorv1alpha1.Finding{}, handler.EnqueueRequestsFromMapFunc(suppressionsOf(s.Client)), builder.WithPredicates(fingerprintDiffers))
 	return complete(b, reconcilerFor(mgr, s.Clock, s, candorv1alpha1.ConditionReady), candorv1alpha1.ConditionReady)
-}
-
-// builderFor watches a kind for changes of its spec, and for what else is told to pass: a write of its status causes no other
-// write.
-func builderFor(mgr manager.Manager, options controller.Options, name string, object client.Object, wakes []Wake, also ...predicate.Predicate) *builder.Builder {
-	b := ctrl.NewControllerManagedBy(mgr).Named(name).WithOptions(options).
-		For(object, builder.WithPredicates(predicate.Or(append(also, predicate.GenerationChangedPredicate{})...)))
-	for _, wake := range wakes {
-		if wake != nil {
-			b = b.WatchesRawSource(source.Channel(wake, &handler.EnqueueRequestForObject{}))
-		}
-	}
-	return b
 }
 
 func reconcilerFor[T lifecycle.Object](mgr manager.Manager, c clock.PassiveClock, s lifecycle.Syncer[T], condition string) reconcile.Reconciler {
@@ -110,7 +92,7 @@ func complete(b *builder.Builder, r reconcile.Reconciler, condition string) erro
 func mutedBy(c client.Client) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		var list candorv1alpha1.FindingList
-		return requests(ctx, c, &list, client.InNamespace(o.GetNamespace()),
+		return lifecycle.Requests(ctx, c, &list, client.InNamespace(o.GetNamespace()),
 			client.MatchingFields{indexFingerprint: o.(*candorv1alpha1.Suppression).Spec.Fingerprint})
 	}
 }
@@ -119,7 +101,7 @@ func mutedBy(c client.Client) handler.MapFunc {
 func suppressionsOf(c client.Client) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		var list candorv1alpha1.SuppressionList
-		return requests(ctx, c, &list, client.InNamespace(o.GetNamespace()),
+		return lifecycle.Requests(ctx, c, &list, client.InNamespace(o.GetNamespace()),
 			client.MatchingFields{indexFingerprint: o.(*candorv1alpha1.Finding).Status.Fingerprint})
 	}
 }
@@ -128,7 +110,7 @@ func suppressionsOf(c client.Client) handler.MapFunc {
 func policiesBeside(c client.Client) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		var list candorv1alpha1.SignalPolicyList
-		return requests(ctx, c, &list, client.InNamespace(o.GetNamespace()))
+		return lifecycle.Requests(ctx, c, &list, client.InNamespace(o.GetNamespace()))
 	}
 }
 
@@ -136,21 +118,21 @@ func policiesBeside(c client.Client) handler.MapFunc {
 func findingsBeside(c client.Client) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		var list candorv1alpha1.FindingList
-		return requests(ctx, c, &list, client.InNamespace(o.GetNamespace()))
+		return lifecycle.Requests(ctx, c, &list, client.InNamespace(o.GetNamespace()))
 	}
 }
 
 func everyFinding(c client.Client) handler.MapFunc {
 	return func(ctx context.Context, _ client.Object) []reconcile.Request {
 		var list candorv1alpha1.FindingList
-		return requests(ctx, c, &list)
+		return lifecycle.Requests(ctx, c, &list)
 	}
 }
 
 func everyPolicy(c client.Client) handler.MapFunc {
 	return func(ctx context.Context, _ client.Object) []reconcile.Request {
 		var list candorv1alpha1.SignalPolicyList
-		return requests(ctx, c, &list)
+		return lifecycle.Requests(ctx, c, &list)
 	}
 }
 
@@ -161,7 +143,7 @@ func payers(c client.Client) handler.EventHandler {
 			before, after := e.ObjectOld.(*candorv1alpha1.Ledger), e.ObjectNew.(*candorv1alpha1.Ledger)
 			for _, namespace := range changedNamespaces(before, after) {
 				var list candorv1alpha1.SignalPolicyList
-				for _, request := range requests(ctx, c, &list, client.InNamespace(namespace)) {
+				for _, request := range lifecycle.Requests(ctx, c, &list, client.InNamespace(namespace)) {
 					q.AddAfter(request, countEvery)
 				}
 			}
@@ -182,23 +164,6 @@ func changedNamespaces(before, after *candorv1alpha1.Ledger) []string {
 		}
 	}
 	return changed
-}
-
-func requests(ctx context.Context, c client.Client, list client.ObjectList, options ...client.ListOption) []reconcile.Request {
-	options = append(options, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
-	if err := c.List(ctx, list, options...); err != nil {
-		logf.FromContext(ctx).Error(err, "Cannot list what an event concerns")
-		return nil
-	}
-	var all []reconcile.Request
-	err := meta.EachListItem(list, func(o runtime.Object) error {
-		all = append(all, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o.(client.Object))})
-		return nil
-	})
-	if err != nil {
-		logf.FromContext(ctx).Error(err, "Cannot read what an event concerns")
-	}
-	return all
 }
 
 // later enqueues after a wait; the queue keeps the earliest time of a key, so that a burst becomes one pass.

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
+	"github.com/candor-dev/candor/internal/lifecycle"
 )
 
 // indexCollectorID finds Collectors by spec.id.
@@ -74,7 +75,7 @@ func (s *CollectorSyncer) gone(ctx context.Context, e event.DeleteEvent, q workq
 	s.attempts.forget(c.Spec.ID, c.UID)
 	s.Metrics.letGo(c.UID)
 	var list fleetmanagementv1alpha1.CollectorList
-	for _, request := range requests(ctx, s.Client, &list, client.MatchingFields{indexCollectorID: c.Spec.ID}) {
+	for _, request := range lifecycle.Requests(ctx, s.Client, &list, client.MatchingFields{indexCollectorID: c.Spec.ID}) {
 		q.Add(request)
 	}
 }

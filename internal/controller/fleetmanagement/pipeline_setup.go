@@ -21,6 +21,7 @@ import (
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
 	fleetclient "github.com/candor-dev/candor/internal/fleet/client"
 	"github.com/candor-dev/candor/internal/fleet/pipelines"
+	"github.com/candor-dev/candor/internal/lifecycle"
 )
 
 // +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
@@ -87,7 +88,7 @@ func (s *PipelineSyncer) namesakes() handler.EventHandler {
 	add := func(ctx context.Context, q queue, names ...string) {
 		for _, name := range names {
 			var list fleetmanagementv1alpha1.PipelineList
-			for _, request := range requests(ctx, s.Client, &list, client.MatchingFields{indexPipelineName: name}) {
+			for _, request := range lifecycle.Requests(ctx, s.Client, &list, client.MatchingFields{indexPipelineName: name}) {
 				q.Add(request)
 			}
 		}

@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,12 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
 	"github.com/candor-dev/candor/internal/lifecycle"
@@ -38,22 +34,14 @@ const (
 )
 
 // Wake is a channel of objects that a controller is to look at now.
-type Wake = <-chan event.GenericEvent
+type Wake = lifecycle.Wake
 
-// builderFor watches a kind for changes of its spec, and for what else is told to pass: a write of its status causes no other
-// write. Its queue backs off as Fleet Management needs it.
+// builderFor is that of lifecycle, with a queue that backs off as Fleet Management needs it.
 func builderFor(mgr manager.Manager, options controller.Options, name string, object client.Object, wakes []Wake, also ...predicate.Predicate) *builder.Builder {
 	if options.RateLimiter == nil {
 		options.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](backoffFrom, backoffTo)
 	}
-	b := ctrl.NewControllerManagedBy(mgr).Named(name).WithOptions(options).
-		For(object, builder.WithPredicates(predicate.Or(append(also, predicate.GenerationChangedPredicate{})...)))
-	for _, wake := range wakes {
-		if wake != nil {
-			b = b.WatchesRawSource(source.Channel(wake, &handler.EnqueueRequestForObject{}))
-		}
-	}
-	return b
+	return lifecycle.BuilderFor(mgr, options, name, object, wakes, also...)
 }
 
 // reconcilerFor takes objects of a kind through the lifecycle and counts how each pass ends. changed is when Fleet Management last
@@ -118,22 +106,4 @@ func annotationsDiffer(names ...string) predicate.Predicate {
 		}
 		return false
 	}}
-}
-
-// requests lists what an event concerns.
-func requests(ctx context.Context, c client.Reader, list client.ObjectList, options ...client.ListOption) []reconcile.Request {
-	options = append(options, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
-	if err := c.List(ctx, list, options...); err != nil {
-		logf.FromContext(ctx).Error(err, "Cannot list what an event concerns")
-		return nil
-	}
-	var all []reconcile.Request
-	err := meta.EachListItem(list, func(o runtime.Object) error {
-		all = append(all, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o.(client.Object))})
-		return nil
-	})
-	if err != nil {
-		logf.FromContext(ctx).Error(err, "Cannot read what an event concerns")
-	}
-	return all
 }
