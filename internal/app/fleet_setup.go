@@ -103,11 +103,9 @@ func addPipelines(b *building, workers int) error {
 
 func addCollectors(b *building, workers int) error {
 	o, f := b.options.Fleet, b.fleet
-	limits := attributes.DefaultLimits()
-	limits.Value = o.AttributeValueMax
 	f.collectors = fleetcontroller.NewCollectorSyncer(fleetcontroller.CollectorConfig{
 		Client: b.mgr.GetClient(), API: f.client, Inventory: fleetcontroller.NewCollectorInventory(f.client.ListCollectors, f.clock),
-		Selectors: f.selectors, Limits: limits, Recorder: b.mgr.GetEventRecorder("candor"), Clock: f.clock, Metrics: f.metrics,
+		Selectors: f.selectors, Limits: attributes.DefaultLimits().WithValue(o.AttributeValueMax), Recorder: b.mgr.GetEventRecorder("candor"), Clock: f.clock, Metrics: f.metrics,
 		PollInterval: o.CollectorPollInterval,
 	})
 	f.recovered = append(f.recovered, f.collectors.Recovered)

@@ -16,6 +16,7 @@ import (
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 	candorcontroller "github.com/candor-dev/candor/internal/controller/candor"
+	"github.com/candor-dev/candor/internal/egress"
 	"github.com/candor-dev/candor/internal/netguard"
 	"github.com/candor-dev/candor/internal/signals/llm"
 	"github.com/candor-dev/candor/internal/signals/llm/anthropic"
@@ -121,7 +122,7 @@ func (o *ModelOptions) models() (*candorcontroller.Models, error) {
 			return nil, fmt.Errorf("--llm-ca-bundle: %w", err)
 		}
 	}
-	client, err := llm.NewHTTPClient(llm.HTTPOptions{Guard: guard, Proxy: http.ProxyFromEnvironment, CABundle: bundle})
+	client, err := egress.NewClient(egress.Options{Guard: guard, Proxy: http.ProxyFromEnvironment, CABundle: bundle, MaxBody: llm.MaxAnswer})
 	if err != nil {
 		return nil, fmt.Errorf("--llm-ca-bundle=%s: %w", o.CABundle, err)
 	}

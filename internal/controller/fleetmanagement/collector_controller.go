@@ -102,7 +102,7 @@ func (s *CollectorSyncer) Gate(ctx context.Context, c *fleetmanagementv1alpha1.C
 		return err
 	}
 	for i := range same {
-		if other := &same[i]; other.UID != c.UID && olderCollector(other, c) {
+		if other := &same[i]; other.UID != c.UID && older(other, c) {
 			return &fault.Fault{
 				Kind: fault.Wait, Reason: fleetmanagementv1alpha1.ReasonDuplicateCollectorID, After: duplicateRecheck,
 				Err: fmt.Errorf("the older Collector %s/%s has the same spec.id: delete one of the two", other.Namespace, other.Name),
@@ -239,11 +239,4 @@ func (s *CollectorSyncer) sameID(ctx context.Context, id string) ([]fleetmanagem
 		return nil, fmt.Errorf("listing the Collectors with the same spec.id: %w", err)
 	}
 	return list.Items, nil
-}
-
-func olderCollector(a, b *fleetmanagementv1alpha1.Collector) bool {
-	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
-		return a.CreationTimestamp.Before(&b.CreationTimestamp)
-	}
-	return a.UID < b.UID
 }

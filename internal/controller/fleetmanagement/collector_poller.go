@@ -90,7 +90,7 @@ func (p *collectorPoller) Start(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		p.teller.tell("collectors", err)
+		p.teller.tell(ctx, "collectors", err)
 		if !p.rest(ctx) {
 			return nil
 		}

@@ -161,7 +161,7 @@ func (s *PipelineSyncer) refuseDuplicate(ctx context.Context, p *fleetmanagement
 		return err
 	}
 	for i := range all {
-		if other := &all[i]; other.UID != p.UID && !pipelines.IsMirror(other) && older(other, p) {
+		if other := &all[i]; other.UID != p.UID && !pipelines.IsMirror(other) && goesFirst(other, p) {
 			return &fault.Fault{
 				Kind: fault.Wait, Reason: fleetmanagementv1alpha1.ReasonDuplicateName, After: duplicateRecheck,
 				Err: fmt.Errorf("the older Pipeline %s/%s asks for the name %q too: choose another spec.name", other.Namespace, other.Name, name),
@@ -171,17 +171,13 @@ func (s *PipelineSyncer) refuseDuplicate(ctx context.Context, p *fleetmanagement
 	return nil
 }
 
-// older reports which of two Pipelines goes first. Of two that were created within the same second it is the one that stands for a
+// goesFirst reports which of two Pipelines has a name that both want: the older one. Of two that were created within the same second it is the one that stands for a
 // pipeline already.
-func older(a, b *fleetmanagementv1alpha1.Pipeline) bool {
-	switch {
-	case !a.CreationTimestamp.Equal(&b.CreationTimestamp):
-		return a.CreationTimestamp.Before(&b.CreationTimestamp)
-	case (a.Status.ID == "") != (b.Status.ID == ""):
+func goesFirst(a, b *fleetmanagementv1alpha1.Pipeline) bool {
+	if a.CreationTimestamp.Equal(&b.CreationTimestamp) && (a.Status.ID == "") != (b.Status.ID == "") {
 		return a.Status.ID != ""
-	default:
-		return a.UID < b.UID
 	}
+	return older(a, b)
 }
 
 // Sync implements lifecycle.Syncer.

@@ -79,7 +79,7 @@ func (p *pipelinePoller) compare(ctx context.Context, stack string, list func(co
 	if err == nil {
 		err = list(ctx)
 	}
-	p.teller.tell("pipelines", err)
+	p.teller.tell(ctx, "pipelines", err)
 	if err != nil {
 		return nil, false
 	}

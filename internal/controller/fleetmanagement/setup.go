@@ -92,6 +92,15 @@ func (c *counted[T]) Reconcile(ctx context.Context, obj T) (ctrl.Result, error) 
 	return result, err
 }
 
+// older reports which of two objects was created first; of the same second, the one whose UID comes first.
+func older(a, b client.Object) bool {
+	made, other := a.GetCreationTimestamp(), b.GetCreationTimestamp()
+	if !made.Equal(&other) {
+		return made.Before(&other)
+	}
+	return a.GetUID() < b.GetUID()
+}
+
 // annotationsDiffer passes an update that changes one of these annotations.
 func annotationsDiffer(names ...string) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

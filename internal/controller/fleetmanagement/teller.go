@@ -4,6 +4,7 @@
 package fleetmanagement
 
 import (
+	"context"
 	"sync"
 
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -20,7 +21,7 @@ type teller struct {
 }
 
 // tell notes how a list of what went.
-func (t *teller) tell(what string, err error) {
+func (t *teller) tell(ctx context.Context, what string, err error) {
 	reason := ""
 	if err != nil {
 		reason = fault.Of(err, fleetmanagementv1alpha1.ReasonSyncFailed).Reason
@@ -29,7 +30,7 @@ func (t *teller) tell(what string, err error) {
 	last := t.reason
 	t.reason = reason
 	t.mu.Unlock()
-	log := logf.Log.WithName("fleet").WithValues("of", what)
+	log := logf.FromContext(ctx).WithName("fleet").WithValues("of", what)
 	switch {
 	case reason == last:
 	case err != nil:

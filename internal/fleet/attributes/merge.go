@@ -46,6 +46,12 @@ type Limits struct {
 // DefaultLimits are those that Grafana documents.
 func DefaultLimits() Limits { return Limits{Key: 100, Value: 150, Total: 100} }
 
+// WithValue returns limits whose values have at most so many characters; 0 leaves them as they are.
+func (l Limits) WithValue(characters int) Limits {
+	l.Value = cmp.Or(characters, l.Value)
+	return l
+}
+
 // Beside counts the attributes that a collector has and that stay there besides what the layers ask for: those that others set, and
 // those of owned that are restored when they are let go.
 func (l Limits) Beside(live map[string]string, owned []fleetmanagementv1alpha1.AttributeOwner, layers []Layer,

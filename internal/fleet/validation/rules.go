@@ -25,11 +25,7 @@ type Options struct {
 }
 
 func (o Options) attributeLimits() attributes.Limits {
-	limits := attributes.DefaultLimits()
-	if o.AttributeValueMax > 0 {
-		limits.Value = o.AttributeValueMax
-	}
-	return limits
+	return attributes.DefaultLimits().WithValue(o.AttributeValueMax)
 }
 
 // findings are what rules have to say.

@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
+	"github.com/candor-dev/candor/internal/egress"
 	"github.com/candor-dev/candor/internal/netguard"
 	"github.com/candor-dev/candor/internal/signals/llm"
 	"github.com/candor-dev/candor/internal/signals/llm/anthropic"
@@ -27,7 +28,7 @@ func client(t *testing.T) *http.Client {
 	t.Helper()
 	guard, err := netguard.New(netguard.Administrator, netguard.Options{})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	made, err := llm.NewHTTPClient(llm.HTTPOptions{Guard: guard})
+	made, err := egress.NewClient(egress.Options{Guard: guard, MaxBody: llm.MaxAnswer})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(made.CloseIdleConnections)
 	return made

@@ -9,6 +9,9 @@ import (
 	"net/http"
 )
 
+// MaxAnswer bounds what is read of an answer, in bytes.
+const MaxAnswer = 1 << 20
+
 // Prompt is what a model is asked. Nothing in it differs between Findings with equal evidence.
 type Prompt struct {
 	// System is the instruction, the same for every Finding.
@@ -47,7 +50,7 @@ type Options struct {
 	BaseURL string
 	// Key returns the present key; it is called for each request, since keys are renewed in place.
 	Key func() string
-	// HTTP sends the requests; NewHTTPClient makes it.
+	// HTTP sends the requests; egress.NewClient makes it, with MaxAnswer.
 	HTTP *http.Client
 }
 
