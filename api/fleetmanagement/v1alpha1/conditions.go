@@ -21,8 +21,19 @@ const (
 	// ConditionAttributesInvalid is True, which is no good news, while some of the attributes that are asked for cannot be given;
 	// the others are. It is absent otherwise. Collector.
 	ConditionAttributesInvalid = "AttributesInvalid"
-	// ConditionTruncated is True when status.matchedCollectorIDs does not hold all. RemoteAttributePolicy.
+	// ConditionTruncated is True when status.matchedCollectorIDs, or status.ownedKeys, does not hold all. RemoteAttributePolicy,
+	// ExternalAttributeSync.
 	ConditionTruncated = "Truncated"
+	// ConditionTruncatedConflicts is True when status.conflicts does not hold all. PipelineDiscovery, CollectorDiscovery.
+	ConditionTruncatedConflicts = "TruncatedConflicts"
+	// ConditionRemovalSuspended is True, which is no good news, while more objects would be removed or marked stale at once than is
+	// taken for granted; it is absent otherwise. PipelineDiscovery, CollectorDiscovery.
+	ConditionRemovalSuspended = "RemovalSuspended"
+	// ConditionStalled is True, which is no good news, while a fetch is held back because it would take away too much.
+	// ExternalAttributeSync.
+	ConditionStalled = "Stalled"
+	// ConditionValid is True when the policy can be read. TenantPolicy.
+	ConditionValid = "Valid"
 )
 
 // Reasons of Ready and Synced on a Pipeline or a Collector.
@@ -95,6 +106,54 @@ const (
 	ReasonNotTruncated = "NotTruncated"
 )
 
+// Reasons of Ready and Synced on a PipelineDiscovery or a CollectorDiscovery, beside those of a Pipeline about reaching Fleet
+// Management.
+const (
+	// ReasonInvalidConfig says that the spec cannot be followed.
+	ReasonInvalidConfig = "InvalidConfig"
+	// ReasonListPipelinesFailed says that the pipelines could not be listed. It is tried again.
+	ReasonListPipelinesFailed = "ListPipelinesFailed"
+	// ReasonListCollectorsFailed says that the collectors could not be listed. It is tried again.
+	ReasonListCollectorsFailed = "ListCollectorsFailed"
+	// ReasonUpsertFailed says that objects could not be created or changed. It is tried again.
+	ReasonUpsertFailed = "UpsertFailed"
+	// ReasonStaleProcessingFailed says that objects could not be marked stale or deleted. It is tried again.
+	ReasonStaleProcessingFailed = "StaleProcessingFailed"
+	// ReasonRemovalSuspended says that more objects would be removed or marked stale at once than is taken for granted.
+	ReasonRemovalSuspended = "RemovalSuspended"
+	// ReasonConflictListTruncated, and ReasonConflictsTruncated on a CollectorDiscovery, say that status.conflicts does not hold all.
+	ReasonConflictListTruncated = "ConflictListTruncated"
+	ReasonConflictsTruncated    = "ConflictsTruncated"
+	// ReasonNoConflictsTruncated says that it does.
+	ReasonNoConflictsTruncated = "NoConflictsTruncated"
+)
+
+// Reasons of Ready, Synced, Stalled and Truncated on an ExternalAttributeSync.
+const (
+	// ReasonSourceFailed says that the source did not answer, or not as expected. It is tried again; what was given stays.
+	ReasonSourceFailed = "SourceFailed"
+	// ReasonSecretUnreadable says that the Secret with the credentials cannot be read.
+	ReasonSecretUnreadable = "SecretUnreadable"
+	// ReasonStalled says that a fetch is held back because it would take away too much. What was given stays.
+	ReasonStalled = "Stalled"
+	// ReasonInvalidSchedule says that the schedule cannot be followed.
+	ReasonInvalidSchedule = "InvalidSchedule"
+	// ReasonSuspended says that spec.suspend stops fetching.
+	ReasonSuspended = "Suspended"
+	// ReasonDuplicateRecords says that records name the same collector, and spec.onDuplicate is Fail.
+	ReasonDuplicateRecords = "DuplicateRecords"
+	// ReasonOwnedKeysTruncated says that more is given than status.ownedKeys can hold.
+	ReasonOwnedKeysTruncated = "OwnedKeysTruncated"
+)
+
+// Reasons of Ready and Valid on a TenantPolicy, and of refusals by one.
+const (
+	// ReasonParseError says that the policy cannot be read; it binds nobody until it is mended, and admission refuses whom it names.
+	ReasonParseError = "ParseError"
+	// ReasonTenantForbidden says that a TenantPolicy of the namespace does not allow what the spec asks for.
+	ReasonTenantForbidden = "TenantForbidden"
+)
+
 // Reasons of events that are no reason of a condition.
 const (
 	// EventCreated says that a pipeline was created.
@@ -125,6 +184,17 @@ const (
 	EventAttributesUpdated = "AttributesUpdated"
 	// EventAttributeTakenOver says that an attribute that somebody else had set was overwritten.
 	EventAttributeTakenOver = "AttributeTakenOver"
+	// EventPipelineDiscovered, and EventDiscovered of a CollectorDiscovery, say how many objects were made.
+	EventPipelineDiscovered = "PipelineDiscovered"
+	EventDiscovered         = "Discovered"
+	// EventPipelinePruned, and EventPruned of a CollectorDiscovery, say how many objects were deleted.
+	EventPipelinePruned = "PipelinePruned"
+	EventPruned         = "Pruned"
+	// EventPipelineConflict, and EventConflict of a CollectorDiscovery, say which object is newly in the way.
+	EventPipelineConflict = "PipelineConflict"
+	EventConflict         = "Conflict"
+	// EventPipelineRebound says that a pipeline was deleted and created again under its name, and its Pipeline now stands for that.
+	EventPipelineRebound = "PipelineRebound"
 	// EventPriorityTie says that policies of equal priority give the same attribute different values.
 	EventPriorityTie = "PriorityTie"
 )

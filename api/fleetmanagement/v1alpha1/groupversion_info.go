@@ -30,6 +30,10 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&Pipeline{}, &PipelineList{},
 		&Collector{}, &CollectorList{},
 		&RemoteAttributePolicy{}, &RemoteAttributePolicyList{},
+		&PipelineDiscovery{}, &PipelineDiscoveryList{},
+		&CollectorDiscovery{}, &CollectorDiscoveryList{},
+		&ExternalAttributeSync{}, &ExternalAttributeSyncList{},
+		&TenantPolicy{}, &TenantPolicyList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

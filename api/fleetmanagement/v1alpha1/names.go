@@ -26,6 +26,41 @@ const (
 	AnnotationSkipRemoteDelete = "fleetmanagement.grafana.com/skip-remote-delete"
 )
 
+// Labels and annotations that a discovery sets on the objects that it makes. They stand for ownership: deleting a discovery leaves its
+// objects, with what people wrote into them.
+const (
+	LabelPipelineDiscoveryName      = "fleetmanagement.grafana.com/pipeline-discovery-name"
+	LabelPipelineDiscoveryNamespace = "fleetmanagement.grafana.com/pipeline-discovery-namespace"
+	// AnnotationPipelineDiscoveredBy is namespace and name of the discovery, with a slash between them.
+	AnnotationPipelineDiscoveredBy = "fleetmanagement.grafana.com/pipeline-discovered-by"
+	// AnnotationPipelineStale is "true" on a Pipeline whose pipeline is gone.
+	AnnotationPipelineStale = "fleetmanagement.grafana.com/pipeline-discovery-stale"
+
+	LabelCollectorDiscoveryName      = "fleetmanagement.grafana.com/discovery-name"
+	LabelCollectorDiscoveryNamespace = "fleetmanagement.grafana.com/discovery-namespace"
+	// AnnotationCollectorDiscoveredBy is namespace and name of the discovery, with a slash between them.
+	AnnotationCollectorDiscoveredBy = "fleetmanagement.grafana.com/discovered-by"
+	// AnnotationCollectorID is the ID of the collector as Fleet Management spells it.
+	AnnotationCollectorID = "fleetmanagement.grafana.com/fleet-collector-id"
+	// AnnotationCollectorStale is "true" on a Collector whose collector is gone.
+	AnnotationCollectorStale = "fleetmanagement.grafana.com/discovery-stale"
+)
+
+// Annotations that people set on a discovery or an ExternalAttributeSync.
+const (
+	// AnnotationApproveRemoval lets through what is held back as too much at once. Its value is the word that the condition tells,
+	// which stands for exactly what is to be removed.
+	AnnotationApproveRemoval = "fleetmanagement.grafana.com/approve-removal"
+	// AnnotationFetchNow has an ExternalAttributeSync fetch once for each new value.
+	AnnotationFetchNow = "fleetmanagement.grafana.com/fetch-now"
+	// DryRunRedacted is a value of AnnotationDryRun on an ExternalAttributeSync: the sample shows no values. "true" shows them.
+	DryRunRedacted = "redacted"
+)
+
+// LabelExternalSource marks a Secret that an ExternalAttributeSync may use, by the convention of
+// --external-source-secret-label-selector.
+const LabelExternalSource = "fleetmanagement.grafana.com/external-source"
+
 // Name scopes of pipelines: what their name in Fleet Management starts with.
 const (
 	NameScopeNone      = "none"
