@@ -24,7 +24,6 @@ import (
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,7 +56,7 @@ var _ = Describe("The certificate of the webhooks", func() {
 		By("having no right")
 		Eventually(ready).Should(And(HavePrefix("500 "), ContainSubstring("reading Secret candor-system/webhook-own-cert: "),
 			ContainSubstring("is forbidden"), ContainSubstring("config/own-certificate grants it, apply config/default again")))
-		Eventually(events).WithContext(ctx).WithArguments(system).Should(ContainElement(And(
+		Eventually(cluster.Events).WithContext(ctx).WithArguments(system).Should(ContainElement(And(
 			HaveField("Type", corev1.EventTypeWarning), HaveField("Reason", "WebhooksNotServed"), HaveField("Note", ContainSubstring("config/own-certificate grants it")),
 			HaveField("Regarding.Name", "candor-pod"), HaveField("Regarding.UID", BeEquivalentTo("1-2-3")))))
 
@@ -68,7 +67,7 @@ var _ = Describe("The certificate of the webhooks", func() {
 		By("having all that config/default brings")
 		installOwnCertificate(ctx, "secret")
 		Eventually(ready).Should(Equal("200 ok"))
-		Eventually(events).WithContext(ctx).WithArguments(system).Should(ContainElement(And(HaveField("Type", corev1.EventTypeNormal), HaveField("Reason", "WebhooksServed"))))
+		Eventually(cluster.Events).WithContext(ctx).WithArguments(system).Should(ContainElement(And(HaveField("Type", corev1.EventTypeNormal), HaveField("Reason", "WebhooksServed"))))
 		warns(ctx, w.namespace)
 		once := And(HaveKeyWithValue("update secrets", 1), HaveKeyWithValue("update validatingwebhookconfigurations", 1))
 		Expect(w.writes()).To(once)
@@ -153,13 +152,6 @@ func warns(ctx context.Context, namespace string) {
 		Expect(person.Create(ctx, builder.Policy(namespace, "probe", []string{"falco"}), client.DryRunAll)).To(Succeed())
 		return person.warnings()
 	}).Should(ConsistOf(unknownProvider))
-}
-
-func events(ctx context.Context, namespace string) []eventsv1.Event {
-	GinkgoHelper()
-	var list eventsv1.EventList
-	Expect(cluster.Client.List(ctx, &list, client.InNamespace(namespace))).To(Succeed())
-	return list.Items
 }
 
 // probe lets the manager answer probes, and returns a function that reads status and body of one of /readyz.

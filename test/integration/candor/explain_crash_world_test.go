@@ -21,6 +21,7 @@ import (
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 	"github.com/candor-dev/candor/internal/signals"
 	"github.com/candor-dev/candor/test/fakes/llmserver"
+	"github.com/candor-dev/candor/test/suite"
 )
 
 // orphaned is how long a call that nobody answers for is waited for: its timeout, and half a minute.
@@ -114,7 +115,7 @@ func (w *world) meet(plan func(s step, n int) fault) {
 	var mu sync.Mutex
 	seen := map[step]int{}
 	w.meddle = func(next http.RoundTripper) http.RoundTripper {
-		return roundTrip(func(req *http.Request) (*http.Response, error) {
+		return suite.RoundTrip(func(req *http.Request) (*http.Response, error) {
 			s := stepOf(req)
 			if s == "" {
 				return next.RoundTrip(req)
@@ -169,7 +170,7 @@ func (m *mortal) isDead() bool {
 }
 
 func (m *mortal) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTrip(func(req *http.Request) (*http.Response, error) {
+	return suite.RoundTrip(func(req *http.Request) (*http.Response, error) {
 		s := stepOf(req)
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -202,10 +203,10 @@ func (w *world) startMortal(ctx context.Context) *mortal {
 
 // abandon forgets the manager, as one that is dead, and lets the goroutines of it end in peace before the spec does.
 func (w *world) abandon() {
-	w.cancel()
-	w.cancel = nil
-	stopped := w.stopped
-	DeferCleanup(func() { Eventually(stopped).WithTimeout(patience).Should(Receive()) })
+	dead := w.manager
+	w.manager = nil
+	dead.Cancel()
+	DeferCleanup(func() { Eventually(dead.Ended).WithTimeout(patience).Should(Receive()) })
 }
 
 // look makes the finding controller look at a Finding now.

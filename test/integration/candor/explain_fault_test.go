@@ -17,6 +17,7 @@ import (
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 	"github.com/candor-dev/candor/test/builder"
 	"github.com/candor-dev/candor/test/fakes/llmserver"
+	"github.com/candor-dev/candor/test/suite"
 )
 
 // scanSeveral makes n StatefulSets with a policy and reports, each with content of its own, and returns what reads their
@@ -35,7 +36,7 @@ func (w *world) scanSeveral(ctx context.Context, n int) []func() *candorv1alpha1
 // laggard lets a world learn of changes late: what a watch tells arrives some time after it was sent.
 func (w *world) laggard(late time.Duration) {
 	w.meddle = func(next http.RoundTripper) http.RoundTripper {
-		return roundTrip(func(req *http.Request) (*http.Response, error) {
+		return suite.RoundTrip(func(req *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(req)
 			if err == nil && req.URL.Query().Get("watch") != "" && strings.Contains(req.URL.Path, "candor.dev") {
 				response.Body = &lateBody{ReadCloser: response.Body, late: late}

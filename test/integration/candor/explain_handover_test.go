@@ -21,6 +21,7 @@ import (
 	"github.com/candor-dev/candor/internal/leader"
 	"github.com/candor-dev/candor/test/builder"
 	"github.com/candor-dev/candor/test/fakes/llmserver"
+	"github.com/candor-dev/candor/test/suite"
 )
 
 // replicated makes a world elect its leader.
@@ -71,12 +72,11 @@ var _ = Describe("A manager that ends while a model is being asked", func() {
 		w.deploy(ctx, "follower", []any{builder.Vulnerability("CVE-2023-00000", "package", "HIGH")})
 		findings = append(findings, w.of(ctx, "follower"))
 		arrived(gate, 1)
-		w.cancel()
-		w.cancel = nil
-		Consistently(w.stopped, "1s").ShouldNot(Receive(), "the call runs")
+		w.manager.Cancel()
+		Consistently(w.manager.Ended, "1s").ShouldNot(Receive(), "the call runs")
 		asked := model.Stats().Calls
 		gate.Open()
-		Eventually(w.stopped).Should(Receive(Succeed()))
+		Eventually(w.manager.Ended).Should(Receive(Succeed()))
 		Eventually(callersLeft).Should(BeEmpty())
 		explained := 0
 		for _, f := range findings {
@@ -103,12 +103,11 @@ var _ = Describe("A manager that ends while a model is being asked", func() {
 		second := *w
 		second.start(ctx)
 		DeferCleanup(second.stop)
-		w.cancel()
-		w.cancel = nil
+		w.manager.Cancel()
 		// Longer than the lease lasts: it is renewed.
 		Consistently(holder(ctx), "5s").Should(Equal(first))
 		gate.Open()
-		Eventually(w.stopped).Should(Receive(Succeed()))
+		Eventually(w.manager.Ended).Should(Receive(Succeed()))
 		Expect(web()).To(Satisfy(explains))
 		second.serving()
 		Expect(holder(ctx)()).NotTo(Equal(first))
@@ -124,7 +123,7 @@ var _ = Describe("A manager that ends while a model is being asked", func() {
 		var cut atomic.Bool
 		w.meddle = func(next http.RoundTripper) http.RoundTripper {
 			next = process.wrap(next)
-			return roundTrip(func(req *http.Request) (*http.Response, error) {
+			return suite.RoundTrip(func(req *http.Request) (*http.Response, error) {
 				if cut.Load() && strings.Contains(req.URL.Path, "/leases") {
 					return nil, errGone
 				}
@@ -140,9 +139,8 @@ var _ = Describe("A manager that ends while a model is being asked", func() {
 		second.start(ctx)
 		DeferCleanup(second.stop)
 		cut.Store(true)
-		Eventually(w.stopped).Should(Receive(MatchError(ContainSubstring("leader election lost"))))
+		Eventually(w.manager.Ended).Should(Receive(MatchError(ContainSubstring("leader election lost"))))
 		process.die() // as a process does that returns from main
-		w.cancel = nil
 		second.serving()
 		second.look(web())
 		Consistently(func() int { return model.Stats().Calls }, "2s").Should(Equal(1), "the first call may still be answered")
@@ -164,7 +162,7 @@ var _ = Describe("The line for a model", func() {
 		model.Queue(gate.Then(llmserver.Good()))
 		var poison atomic.Pointer[string]
 		w.meddle = func(next http.RoundTripper) http.RoundTripper {
-			return roundTrip(func(req *http.Request) (*http.Response, error) {
+			return suite.RoundTrip(func(req *http.Request) (*http.Response, error) {
 				if name := poison.Load(); name != nil && strings.Contains(req.URL.Path, *name) && stepOf(req) == marks {
 					return failing(req, next)
 				}

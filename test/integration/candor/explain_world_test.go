@@ -12,7 +12,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -68,7 +67,7 @@ func (w *world) neighbour(ctx context.Context, n int) *world {
 	GinkgoHelper()
 	other := *w
 	other.namespace = fmt.Sprintf("%s-n%d", w.namespace, n)
-	Expect(cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other.namespace}})).To(Succeed())
+	cluster.CreateNamespace(ctx, other.namespace)
 	DeferCleanup(func(ctx SpecContext) {
 		w.stop() // else it makes deleted Findings again
 		other.clear(ctx)

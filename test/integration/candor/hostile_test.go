@@ -18,12 +18,13 @@ import (
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 	"github.com/candor-dev/candor/test/builder"
+	"github.com/candor-dev/candor/test/suite"
 )
 
 // overheard lets every request pass and tells look of it.
 func overheard(look func(*http.Request)) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
-		return roundTrip(func(r *http.Request) (*http.Response, error) {
+		return suite.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			look(r)
 			return next.RoundTrip(r)
 		})
@@ -104,7 +105,7 @@ var _ = Describe("What happens at the same time", func() {
 		var cut atomic.Bool
 		watches := make(chan io.Closer, 100)
 		w.meddle = func(next http.RoundTripper) http.RoundTripper {
-			return roundTrip(func(r *http.Request) (*http.Response, error) {
+			return suite.RoundTrip(func(r *http.Request) (*http.Response, error) {
 				watch := strings.Contains(r.URL.Path, "vulnerabilityreports") && r.URL.Query().Get("watch") != ""
 				if cut.Load() && watch {
 					return connectionRefused(r)
@@ -139,7 +140,7 @@ var _ = Describe("What happens at the same time", func() {
 		w.options.LeaseDuration, w.options.RenewDeadline, w.options.RetryPeriod = 4*time.Second, 3*time.Second, time.Second
 		var dead atomic.Bool
 		w.meddle = func(next http.RoundTripper) http.RoundTripper {
-			return roundTrip(func(r *http.Request) (*http.Response, error) {
+			return suite.RoundTrip(func(r *http.Request) (*http.Response, error) {
 				if dead.Load() && strings.Contains(r.URL.Path, "leases") {
 					return connectionRefused(r)
 				}
@@ -153,8 +154,7 @@ var _ = Describe("What happens at the same time", func() {
 		defer second.stop()
 		dead.Store(true)
 		w.scan(ctx, "db", builder.Vulnerabilities(7, "HIGH"))
-		Eventually(w.stopped).Should(Receive(HaveOccurred()))
-		w.cancel = nil
+		Eventually(w.manager.Ended).Should(Receive(HaveOccurred()))
 		w.scan(ctx, "db", builder.Vulnerabilities(9, "HIGH"))
 		second.serving()
 		Eventually(func() int32 { return w.db(ctx)().Spec.Evidence.Total }).Should(BeEquivalentTo(9))

@@ -28,14 +28,9 @@ var _ = Describe("A second Candor in the cluster", func() {
 
 		By("starting beside it")
 		young.start(ctx)
-		DeferCleanup(func() {
-			if young.cancel != nil {
-				young.cancel()
-				Eventually(young.stopped).Should(Receive())
-			}
-		})
+		DeferCleanup(young.stop)
 		Eventually(ready).Should(And(HavePrefix("500 "), ContainSubstring("another Candor works in the namespace candor-system"), ContainSubstring("remove one of them")))
-		Eventually(events).WithContext(ctx).WithArguments(young.options.PodNamespace).Should(ContainElement(And(
+		Eventually(cluster.Events).WithContext(ctx).WithArguments(young.options.PodNamespace).Should(ContainElement(And(
 			HaveField("Type", corev1.EventTypeWarning), HaveField("Reason", "AnotherCandor"), HaveField("Regarding.Name", "young-pod"))))
 		Consistently(young.metric("candor_provider_up", "provider", "trivy"), "2s").Should(BeZero(), "it does not work")
 
@@ -43,13 +38,12 @@ var _ = Describe("A second Candor in the cluster", func() {
 		old.stop()
 		Eventually(ready).Should(Equal("200 ok"))
 		young.serving()
-		Eventually(events).WithContext(ctx).WithArguments(young.options.PodNamespace).Should(ContainElement(HaveField("Reason", "OnlyCandor")))
+		Eventually(cluster.Events).WithContext(ctx).WithArguments(young.options.PodNamespace).Should(ContainElement(HaveField("Reason", "OnlyCandor")))
 
 		By("bringing the older one back")
 		old.start(ctx)
 		old.serving()
-		Eventually(young.stopped).Should(Receive(MatchError(ContainSubstring("leader election lost"))))
-		young.cancel = nil
+		Eventually(young.manager.Ended).Should(Receive(MatchError(ContainSubstring("leader election lost"))))
 	})
 })
 

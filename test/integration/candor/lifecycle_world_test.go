@@ -11,8 +11,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
@@ -24,6 +22,7 @@ import (
 	"github.com/candor-dev/candor/internal/signals"
 	"github.com/candor-dev/candor/test/builder"
 	"github.com/candor-dev/candor/test/kube"
+	"github.com/candor-dev/candor/test/suite"
 )
 
 // patience bounds the waits for a manager that has a lot to do.
@@ -92,7 +91,7 @@ func (w *world) moveFence(ctx context.Context) {
 	GinkgoHelper()
 	fence := w.fence()
 	if w.fences == 0 {
-		Expect(cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fence.namespace}})).To(Succeed())
+		cluster.CreateNamespace(ctx, fence.namespace)
 		fence.apply(ctx, builder.StatefulSet(fence.namespace, "fence"), builder.Policy(fence.namespace, "default", []string{"trivy"}, unexplained))
 	}
 	w.fences++
@@ -135,9 +134,9 @@ func passes(controller string) float64 {
 // total adds up a metric of controller-runtime; an empty controller stands for every one.
 func total(name, controller string) float64 {
 	if controller == "" {
-		return sum(metrics.Registry, name)
+		return suite.Sum(metrics.Registry, name)
 	}
-	return sum(metrics.Registry, name, "controller", controller)
+	return suite.Sum(metrics.Registry, name, "controller", controller)
 }
 
 // wake makes the report controller look at identities now, and waits until it has.
@@ -190,12 +189,8 @@ func (w *world) stored() kube.Counts {
 // must be there before believing that others are not.
 func (w *world) events(ctx context.Context, finding string) func() []string {
 	return func() []string {
-		var list eventsv1.EventList
-		if err := cluster.Client.List(ctx, &list, client.InNamespace(w.namespace)); err != nil {
-			return []string{err.Error()}
-		}
 		var reasons []string
-		for _, e := range list.Items {
+		for _, e := range cluster.Events(ctx, w.namespace) {
 			if e.Regarding.Kind == "Finding" && e.Regarding.Name == finding {
 				reasons = append(reasons, e.Reason)
 			}

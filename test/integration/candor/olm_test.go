@@ -71,10 +71,10 @@ var _ = Describe("Under OLM", Ordered, func() {
 		w.options.OperatorCondition, w.options.PodNamespace = version, system
 		w.startWithDB(ctx, "trivy")
 		w.settle(ctx)
-		Eventually(func() []string { return forbidden.Lines()[w.forbidden:] }).Should(HaveExactElements(
+		Eventually(w.forbidden).Should(HaveExactElements(
 			And(ContainSubstring("Cannot tell OLM"), ContainSubstring("reading OperatorCondition candor-system/candor.v0.1.0"))))
 		Eventually(func() int { return conditionRequests(w)["get operatorconditions"] }).Should(BeNumerically(">=", 2), "it is tried again")
-		Expect(forbidden.Lines()[w.forbidden:]).To(HaveLen(1))
+		Expect(w.forbidden()).To(HaveLen(1))
 	})
 
 	It("olm-unreadable: Findings whose reports cannot be read hold no upgrade up", func(ctx SpecContext) {

@@ -32,6 +32,7 @@ import (
 	"github.com/candor-dev/candor/internal/app"
 	"github.com/candor-dev/candor/internal/signals"
 	"github.com/candor-dev/candor/test/builder"
+	"github.com/candor-dev/candor/test/suite"
 )
 
 const absent = "%s CRD not found: install Trivy Operator (https://github.com/aquasecurity/trivy-operator) to enable %s; " +
@@ -218,7 +219,7 @@ func (w *world) policy(ctx context.Context, name, condition string) func() strin
 // providersUp returns what candor_provider_up says of each provider.
 func (w *world) providersUp() map[string]float64 {
 	up := map[string]float64{}
-	families, err := w.registry.Gather()
+	families, err := w.manager.Registry.Gather()
 	if err != nil {
 		return nil
 	}
@@ -299,7 +300,7 @@ func (o *outage) wrap(next http.RoundTripper) http.RoundTripper {
 	if o.paths == nil {
 		o.paths = []string{"/customresourcedefinitions"}
 	}
-	return roundTrip(func(req *http.Request) (*http.Response, error) {
+	return suite.RoundTrip(func(req *http.Request) (*http.Response, error) {
 		answer := o.answer.Load()
 		if answer == nil || !slices.ContainsFunc(o.paths, func(path string) bool { return strings.Contains(req.URL.Path, path) }) {
 			return next.RoundTrip(req)
@@ -312,11 +313,6 @@ func (o *outage) wrap(next http.RoundTripper) http.RoundTripper {
 func (o *outage) begin(answer func(*http.Request) (*http.Response, error)) { o.answer.Store(&answer) }
 
 func (o *outage) end() { o.answer.Store(nil) }
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-// RoundTrip implements http.RoundTripper.
-func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 func internalError(req *http.Request) (*http.Response, error) {
 	body := `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"etcd is not well","reason":"InternalError","code":500}`

@@ -11,7 +11,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -216,19 +215,7 @@ func (w *world) suppression(ctx context.Context, name string) func() string {
 
 // eventNotes returns a function that reads the notes of the namespace's events of a reason.
 func (w *world) eventNotes(ctx context.Context, reason string) func() []string {
-	return func() []string {
-		var list eventsv1.EventList
-		if err := cluster.Client.List(ctx, &list, client.InNamespace(w.namespace)); err != nil {
-			return []string{err.Error()}
-		}
-		var notes []string
-		for i := range list.Items {
-			if list.Items[i].Reason == reason {
-				notes = append(notes, list.Items[i].Note)
-			}
-		}
-		return notes
-	}
+	return func() []string { return cluster.EventNotes(ctx, w.namespace, reason) }
 }
 
 // muteOf puts what a Finding says about being muted into one line.

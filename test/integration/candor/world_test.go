@@ -12,12 +12,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/retry"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -28,6 +24,7 @@ import (
 	"github.com/candor-dev/candor/internal/app"
 	"github.com/candor-dev/candor/internal/signals"
 	"github.com/candor-dev/candor/test/kube"
+	"github.com/candor-dev/candor/test/suite"
 )
 
 // world is one namespace and one manager that a spec has to itself. Time stands still unless the spec steps it.
@@ -36,15 +33,14 @@ type world struct {
 	clock     *clocktesting.FakeClock
 	options   app.Options
 	counter   *kube.Counter
-	registry  *prometheus.Registry
+	// manager is nil before the start.
+	manager *suite.Manager
 
 	wakeReports      chan event.TypedGenericEvent[signals.Identity]
 	wakeFindings     chan event.GenericEvent
 	wakeSuppressions chan event.GenericEvent
-	stopped          chan error
-	cancel           context.CancelFunc
-	// forbidden is how many log lines said "forbidden" before the spec.
-	forbidden int
+	// forbidden returns the log lines of the spec that say "forbidden".
+	forbidden func() []string
 	// lacksRights says that the spec takes rights away, so that such lines are right.
 	lacksRights bool
 
@@ -67,75 +63,47 @@ func newWorld(ctx context.Context) *world {
 	GinkgoHelper()
 	worlds++
 	w := &world{
-		namespace: fmt.Sprintf("team-%d", worlds), clock: clocktesting.NewFakeClock(time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)),
-		options: app.DefaultOptions(), counter: kube.NewCounter(),
+		namespace: fmt.Sprintf("team-%d", worlds), clock: suite.NewClock(), options: suite.NewOptions(), counter: kube.NewCounter(),
+		forbidden: cluster.Forbidden(),
 	}
-	w.options.HealthProbeBindAddress = "0"
-	w.forbidden = len(forbidden.Lines())
-	Expect(cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})).To(Succeed())
+	cluster.CreateNamespace(ctx, w.namespace)
 	DeferCleanup(func(ctx SpecContext) {
 		w.stop()
 		w.clear(ctx)
 		w.fence().clear(ctx)
 		if !w.lacksRights {
-			Expect(forbidden.Lines()[w.forbidden:]).To(BeEmpty(), "the manager lacks a right")
+			Expect(w.forbidden()).To(BeEmpty(), "the manager lacks a right")
 		}
 	})
 	return w
 }
 
-// clear deletes what the spec made, since nothing here finishes the deletion of a namespace.
+// clear deletes what the spec made.
 func (w *world) clear(ctx context.Context) {
 	GinkgoHelper()
-	in := client.InNamespace(w.namespace)
-	for _, o := range []client.Object{&candorv1alpha1.Finding{}, &candorv1alpha1.SignalPolicy{}, &candorv1alpha1.Suppression{}, &appsv1.ReplicaSet{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}} {
-		Expect(cluster.Client.DeleteAllOf(ctx, o, in)).To(Succeed())
-	}
-	for _, o := range []client.Object{&candorv1alpha1.OperatingPolicy{}, &candorv1alpha1.Ledger{}} {
-		Expect(cluster.Client.DeleteAllOf(ctx, o)).To(Succeed())
-	}
-	for _, kind := range []string{"VulnerabilityReport", "ConfigAuditReport", "RbacAssessmentReport"} {
-		o := &unstructured.Unstructured{}
-		o.SetGroupVersionKind(schema.GroupVersionKind{Group: "aquasecurity.github.io", Version: "v1alpha1", Kind: kind})
-		if err := cluster.Client.DeleteAllOf(ctx, o, in); err != nil {
-			Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
-		}
-	}
+	ours, apps, trivy := candorv1alpha1.GroupVersion, appsv1.SchemeGroupVersion, schema.GroupVersion{Group: "aquasecurity.github.io", Version: "v1alpha1"}
+	cluster.DeleteAll(ctx, w.namespace, ours.WithKind("Finding"), ours.WithKind("SignalPolicy"), ours.WithKind("Suppression"),
+		apps.WithKind("ReplicaSet"), apps.WithKind("Deployment"), apps.WithKind("StatefulSet"),
+		trivy.WithKind("VulnerabilityReport"), trivy.WithKind("ConfigAuditReport"), trivy.WithKind("RbacAssessmentReport"))
+	cluster.DeleteAll(ctx, "", ours.WithKind("OperatingPolicy"), ours.WithKind("Ledger"))
 }
 
 // start runs the manager as its ServiceAccount.
 func (w *world) start(ctx context.Context) {
 	GinkgoHelper()
-	config, err := cluster.ManagerConfig(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	config.Wrap(w.counter.Wrap)
-	if w.meddle != nil {
-		config.Wrap(w.meddle)
-	}
 	w.backlog = busy()
-	w.registry = prometheus.NewRegistry()
 	w.wakeReports = make(chan event.TypedGenericEvent[signals.Identity])
 	w.wakeFindings, w.wakeSuppressions = make(chan event.GenericEvent), make(chan event.GenericEvent)
-	running, cancel := context.WithCancel(context.Background())
-	mgr, err := app.New(running, config, w.options, app.Parts{
-		Clock: w.clock, Registry: w.registry, Several: true, GatherCalls: cmp.Or(w.gather, 100*time.Millisecond), LookForKeys: w.lookForKeys,
+	w.manager = cluster.StartManager(ctx, w.options, app.Parts{
+		Clock: w.clock, GatherCalls: cmp.Or(w.gather, 100*time.Millisecond), LookForKeys: w.lookForKeys,
 		WakeReports: w.wakeReports, WakeFindings: w.wakeFindings, WakeSuppressions: w.wakeSuppressions,
-	})
-	Expect(err).NotTo(HaveOccurred())
-	stopped := make(chan error, 1)
-	w.cancel, w.stopped = cancel, stopped
-	go func() { stopped <- mgr.Start(running) }()
+	}, w.counter.Wrap, w.meddle)
 }
 
 // stop ends the manager and waits for it.
 func (w *world) stop() {
 	GinkgoHelper()
-	if w.cancel == nil {
-		return
-	}
-	w.cancel()
-	w.cancel = nil
-	Expect(<-w.stopped).To(Succeed())
+	w.manager.Stop()
 }
 
 // restart runs another manager in place of the first, which remembers nothing.
@@ -159,35 +127,7 @@ func (w *world) serving(providers ...string) {
 
 // metric returns a function that reads a metric; labels are name, value, name, value.
 func (w *world) metric(name string, labels ...string) func() float64 {
-	return func() float64 { return sum(w.registry, name, labels...) }
-}
-
-// sum adds up the series of a metric that have all of the labels; it is -1 where they cannot be read.
-func sum(gatherer prometheus.Gatherer, name string, labels ...string) float64 {
-	families, err := gatherer.Gather()
-	if err != nil {
-		return -1
-	}
-	added := 0.0
-	for _, family := range families {
-		if family.GetName() != name {
-			continue
-		}
-		for _, m := range family.GetMetric() {
-			have := map[string]string{}
-			for _, l := range m.GetLabel() {
-				have[l.GetName()] = l.GetValue()
-			}
-			match := true
-			for i := 0; i < len(labels); i += 2 {
-				match = match && have[labels[i]] == labels[i+1]
-			}
-			if match {
-				added += m.GetCounter().GetValue() + m.GetGauge().GetValue()
-			}
-		}
-	}
-	return added
+	return func() float64 { return suite.Sum(w.manager.Registry, name, labels...) }
 }
 
 // apply creates an object, or makes the one there is like it.
