@@ -7,7 +7,6 @@ package inventory
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -20,9 +19,10 @@ type Inventory[T any] struct {
 	List func(context.Context) ([]T, error)
 	// ID returns the ID of a thing.
 	ID func(T) string
-	// Name returns a second key, which more than one thing may have; nil for none.
-	Name  func(T) string
-	Clock clock.PassiveClock
+	// Name and Owner return further keys of a thing, by which Named and OwnedBy find it; nil for none. More than one thing may have
+	// a key, and nothing is found by an empty one.
+	Name, Owner func(T) string
+	Clock       clock.PassiveClock
 	// MaxAge is how old a list may be for Ensure to be content with it.
 	MaxAge time.Duration
 
@@ -30,7 +30,8 @@ type Inventory[T any] struct {
 
 	mu     sync.RWMutex
 	byID   map[string]T
-	byName map[string][]string
+	names  index
+	owners index
 	listed time.Time
 	// written holds what this process wrote while a list may be on its way; nil while none is.
 	written map[string]write[T]
@@ -51,16 +52,23 @@ type write[T any] struct {
 
 // Ensure lists unless the last list is young enough. Those who ask at the same time share one list.
 func (i *Inventory[T]) Ensure(ctx context.Context) error {
-	if i.young() {
-		return nil
+	_, err := i.EnsureWithin(ctx, i.MaxAge)
+	return err
+}
+
+// EnsureWithin is Ensure for those who want a list that is younger than age. It reports whether it listed: what that changed, the
+// next Refresh tells all the same.
+func (i *Inventory[T]) EnsureWithin(ctx context.Context, age time.Duration) (listed bool, err error) {
+	if i.isWithin(age) {
+		return false, nil
 	}
 	i.listing.Lock()
 	defer i.listing.Unlock()
-	if i.young() {
-		return nil
+	if i.isWithin(age) {
+		return false, nil
 	}
-	_, err := i.list(ctx, false)
-	return err
+	_, err = i.list(ctx, false)
+	return err == nil, err
 }
 
 // Refresh lists now and returns each thing as it was and as it is, by ID, for the caller to compare. As it was is as the last
@@ -94,7 +102,10 @@ func (i *Inventory[T]) list(ctx context.Context, tell bool) (map[string]Change[T
 	if !i.forgotten {
 		i.listed = i.Clock.Now()
 	}
-	i.index()
+	i.names, i.owners = index{}, index{}
+	for id := range i.byID {
+		i.index(id)
+	}
 	if i.told != nil {
 		before = i.told
 	}
@@ -163,8 +174,19 @@ func (i *Inventory[T]) Get(id string) (T, bool) {
 func (i *Inventory[T]) Named(name string) []T {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	things := make([]T, 0, len(i.byName[name]))
-	for _, id := range slices.Sorted(slices.Values(i.byName[name])) {
+	return i.get(i.names[name])
+}
+
+// OwnedBy returns the things of an owner, in the order of their IDs.
+func (i *Inventory[T]) OwnedBy(owner string) []T {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	return i.get(i.owners[owner])
+}
+
+func (i *Inventory[T]) get(ids []string) []T {
+	things := make([]T, 0, len(ids))
+	for _, id := range ids {
 		things = append(things, i.byID[id])
 	}
 	return things
@@ -207,11 +229,11 @@ func (i *Inventory[T]) Change(id string, change func(T) T) {
 
 func (i *Inventory[T]) do(id string, w write[T]) {
 	if i.byID == nil {
-		i.byID = map[string]T{}
+		i.byID, i.names, i.owners = map[string]T{}, index{}, index{}
 	}
-	i.unname(id)
+	i.unindex(id)
 	w.on(i.byID, id)
-	i.name(id)
+	i.index(id)
 	if i.told != nil {
 		w.on(i.told, id)
 	}
@@ -233,50 +255,31 @@ func (w write[T]) then(next write[T]) write[T] {
 	}
 }
 
-func (i *Inventory[T]) name(id string) {
-	thing, exists := i.byID[id]
-	if i.Name == nil || !exists {
-		return
-	}
-	if i.byName == nil {
-		i.byName = map[string][]string{}
-	}
-	name := i.Name(thing)
-	i.byName[name] = append(i.byName[name], id)
-}
-
-// unname takes the thing of an ID, as it is stored, out of the index.
-func (i *Inventory[T]) unname(id string) {
-	thing, exists := i.byID[id]
-	if i.Name == nil || !exists {
-		return
-	}
-	name := i.Name(thing)
-	var rest []string
-	for _, other := range i.byName[name] {
-		if other != id {
-			rest = append(rest, other)
-		}
-	}
-	if len(rest) == 0 {
-		delete(i.byName, name)
-		return
-	}
-	i.byName[name] = rest
-}
-
-func (i *Inventory[T]) index() {
-	if i.Name == nil {
-		return
-	}
-	i.byName = make(map[string][]string, len(i.byID))
-	for id := range i.byID {
-		i.name(id)
+// index takes the thing of an ID, as it is stored, into the indexes.
+func (i *Inventory[T]) index(id string) {
+	if thing, exists := i.byID[id]; exists {
+		i.names.add(key(i.Name, thing), id)
+		i.owners.add(key(i.Owner, thing), id)
 	}
 }
 
-func (i *Inventory[T]) young() bool {
+// unindex takes the thing of an ID, as it is stored, out of the indexes.
+func (i *Inventory[T]) unindex(id string) {
+	if thing, exists := i.byID[id]; exists {
+		i.names.remove(key(i.Name, thing), id)
+		i.owners.remove(key(i.Owner, thing), id)
+	}
+}
+
+func key[T any](of func(T) string, thing T) string {
+	if of == nil {
+		return ""
+	}
+	return of(thing)
+}
+
+func (i *Inventory[T]) isWithin(age time.Duration) bool {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	return !i.listed.IsZero() && i.Clock.Since(i.listed) < i.MaxAge
+	return !i.listed.IsZero() && i.Clock.Since(i.listed) < age
 }

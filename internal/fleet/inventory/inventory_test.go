@@ -19,6 +19,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
+// thing is found by its value as if that were its owner.
 type thing struct{ id, name, value string }
 
 // remote is what the lists of a test come from.
@@ -55,7 +56,7 @@ func newInventory(things ...thing) (*Inventory[thing], *remote, *clocktesting.Fa
 	r.put(things...)
 	c := clocktesting.NewFakePassiveClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
 	return &Inventory[thing]{
-		List: r.list, ID: func(t thing) string { return t.id }, Name: func(t thing) string { return t.name },
+		List: r.list, ID: func(t thing) string { return t.id }, Name: func(t thing) string { return t.name }, Owner: func(t thing) string { return t.value },
 		Clock: c, MaxAge: time.Minute,
 	}, r, c
 }
@@ -239,13 +240,92 @@ func TestThingsAreFoundByNameInOrder(t *testing.T) {
 	i.Change("1", func(t thing) thing { t.name = "c"; return t })
 	g.Expect(i.Named("b")).To(BeEmpty())
 	g.Expect(i.Named("c")).To(Equal([]thing{{"1", "c", "renamed"}}))
-	g.Expect(i.byName).NotTo(HaveKey("b"))
+	g.Expect(i.names).NotTo(HaveKey("b"))
+}
+
+func TestThingsAreFoundByTheirOwner(t *testing.T) {
+	owned := func(id, owner string) thing { return thing{id, "name of " + id, owner} }
+	for name, test := range map[string]struct {
+		do   func(ctx context.Context, i *Inventory[thing], r *remote) error
+		want map[string][]string // IDs by owner
+	}{
+		"as they are listed": {func(context.Context, *Inventory[thing], *remote) error { return nil }, map[string][]string{"x": {"1", "3"}, "y": {"2"}}},
+		"after a put that makes one": {func(_ context.Context, i *Inventory[thing], _ *remote) error {
+			i.Put(owned("2b", "x"))
+			return nil
+		}, map[string][]string{"x": {"1", "2b", "3"}, "y": {"2"}}},
+		"after a put of what is there already": {func(_ context.Context, i *Inventory[thing], _ *remote) error {
+			i.Put(owned("1", "x"))
+			return nil
+		}, map[string][]string{"x": {"1", "3"}, "y": {"2"}}},
+		"after a put that gives one to another": {func(_ context.Context, i *Inventory[thing], _ *remote) error {
+			i.Put(owned("2", "x"))
+			return nil
+		}, map[string][]string{"x": {"1", "2", "3"}}},
+		"after a put that makes one nobody's": {func(_ context.Context, i *Inventory[thing], _ *remote) error {
+			i.Put(owned("1", ""))
+			return nil
+		}, map[string][]string{"x": {"3"}, "y": {"2"}}},
+		"after a drop": {func(_ context.Context, i *Inventory[thing], _ *remote) error {
+			i.Drop("1")
+			i.Drop("2")
+			return nil
+		}, map[string][]string{"x": {"3"}}},
+		"after a change": {func(_ context.Context, i *Inventory[thing], _ *remote) error {
+			i.Change("1", setValue("y"))
+			i.Change("3", setValue(""))
+			i.Change("4", setValue("z"))
+			i.Change("absent", setValue("z"))
+			return nil
+		}, map[string][]string{"y": {"1", "2"}, "z": {"4"}}},
+		"after a refresh": {func(ctx context.Context, i *Inventory[thing], r *remote) error {
+			r.put(owned("2", "x"), owned("5", "z"))
+			delete(r.things, "1")
+			_, err := i.Refresh(ctx)
+			return err
+		}, map[string][]string{"x": {"2", "3"}, "z": {"5"}}},
+		"after a refresh that writes overtake": {func(ctx context.Context, i *Inventory[thing], r *remote) error {
+			r.during = func() {
+				i.Put(owned("5", "z"))
+				i.Drop("1")
+				i.Change("2", setValue("x"))
+			}
+			_, err := i.Refresh(ctx)
+			return err
+		}, map[string][]string{"x": {"2", "3"}, "z": {"5"}}},
+		"after what is known is forgotten, as they were": {func(_ context.Context, i *Inventory[thing], _ *remote) error {
+			i.Forget()
+			return nil
+		}, map[string][]string{"x": {"1", "3"}, "y": {"2"}}},
+		"after what is known is forgotten and listed": {func(ctx context.Context, i *Inventory[thing], r *remote) error {
+			i.Forget()
+			r.put(owned("1", "y"))
+			return i.Ensure(ctx)
+		}, map[string][]string{"x": {"3"}, "y": {"1", "2"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, ctx := NewWithT(t), t.Context()
+			i, r, _ := newInventory(owned("1", "x"), owned("2", "y"), owned("3", "x"), owned("4", ""))
+			g.Expect(i.Ensure(ctx)).To(Succeed())
+			g.Expect(test.do(ctx, i, r)).To(Succeed())
+			g.Expect(i.owners).To(Equal(index(test.want)), "nothing else is kept")
+			for owner, ids := range test.want {
+				var found []string
+				for _, owned := range i.OwnedBy(owner) {
+					g.Expect(owned).To(Equal(contents(i)[owned.id]))
+					found = append(found, owned.id)
+				}
+				g.Expect(found).To(Equal(ids), owner)
+			}
+			g.Expect(i.OwnedBy("")).To(BeEmpty(), "nobody owns what has no owner")
+		})
+	}
 }
 
 func TestWritesBeforeAnyListAreKept(t *testing.T) {
 	g := NewWithT(t)
 	i, _, _ := newInventory()
-	i.Name = nil
+	i.Name, i.Owner = nil, nil
 	i.Change("1", setValue("x"))
 	i.Drop("1")
 	i.Put(thing{"1", "a", "x"})
@@ -310,6 +390,10 @@ func TestOwnWritesAreNeverLostToLists(t *testing.T) {
 					t.Errorf("%v is not found by its name", want)
 					return
 				}
+				if want.id != "" && !slices.Contains(i.OwnedBy(want.value), want) {
+					t.Errorf("%v is not found by its owner", want)
+					return
+				}
 			}
 		})
 	}
@@ -319,4 +403,22 @@ func TestOwnWritesAreNeverLostToLists(t *testing.T) {
 	_, err := i.Refresh(ctx)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(contents(i)).To(Equal(r.things))
+}
+
+func TestAYoungerListIsAskedFor(t *testing.T) {
+	g, ctx := NewWithT(t), t.Context()
+	i, r, c := newInventory(thing{"1", "a", "x"})
+	_, err := i.Refresh(ctx)
+	g.Expect(err).NotTo(HaveOccurred())
+	c.SetTime(c.Now().Add(30 * time.Second))
+	r.put(thing{"2", "b", "y"})
+	g.Expect(i.EnsureWithin(ctx, 31*time.Second)).To(BeFalse(), "it is young enough")
+	g.Expect(i.EnsureWithin(ctx, 30*time.Second)).To(BeTrue())
+	g.Expect(r.lists).To(Equal(2))
+	g.Expect(contents(i)).To(HaveKey("2"))
+	changes, err := i.Refresh(ctx)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(changes["2"].Before).To(BeNil(), "the next Refresh tells all the same")
+	r.err = errors.New("broken")
+	g.Expect(i.EnsureWithin(ctx, 0)).Error().To(MatchError("broken"))
 }

@@ -56,6 +56,8 @@ type Input struct {
 	Owner      Owner
 	Generation int64
 	Status     fleetmanagementv1alpha1.PipelineStatus
+	// Discovered is the ID of the pipeline that a discovery made the object of; empty for none.
+	Discovered string
 	Adoption   fleetmanagementv1alpha1.AdoptionPolicy
 	Drift      fleetmanagementv1alpha1.DriftPolicy
 	// Poll is the time between two looks at what Fleet Management holds.
@@ -279,11 +281,11 @@ func (in Input) ours() []fleetclient.Pipeline {
 }
 
 // Belongings returns the pipelines that are the object's to delete, or to leave without its stamp: one that existed before counts
-// while it carries the stamp.
+// while it carries the stamp, or when a discovery made the object of it.
 func Belongings(in Input) []fleetclient.Pipeline {
 	return slices.DeleteFunc(in.ours(), func(p fleetclient.Pipeline) bool {
 		_, isStamped := StampOf(p)
-		return !isStamped && in.Status.Adopted
+		return !isStamped && in.Status.Adopted && p.ID != in.Discovered
 	})
 }
 

@@ -82,6 +82,15 @@ func Diff(want, live fleetclient.Pipeline) []string {
 	return fields
 }
 
+// BringsContents reports whether a write brings contents that Fleet Management does not hold yet, or another type of them.
+func (d Decision) BringsContents() bool {
+	if d.Action == Create || d.Live == nil {
+		return true
+	}
+	fields := Diff(d.Write, *d.Live)
+	return slices.Contains(fields, fieldContents) || slices.Contains(fields, fieldConfigType)
+}
+
 // canonical drops what editors and transports change by themselves: carriage returns at the ends of lines, white space there,
 // and empty lines at the end.
 func canonical(contents string) string {

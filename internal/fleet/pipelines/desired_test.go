@@ -82,3 +82,21 @@ func TestDiffAndHashAgreeOnWhatMeansTheSame(t *testing.T) {
 		})
 	}
 }
+
+func otel(p *fleetclient.Pipeline) { p.ConfigType = fleetmanagementv1alpha1.ConfigTypeOTel }
+
+func TestAWriteBringsContentsThatDoNotStandThereYet(t *testing.T) {
+	for name, test := range map[string]struct {
+		in   Input
+		want bool
+	}{
+		"a new pipeline":                     {input(nil), true},
+		"other contents":                     {input(shelf{live("1", by(us), saying("logging {}"))}, formerly("1", "metrics")), true},
+		"contents that somebody changed":     {input(shelf{live("1", by(us), saying("logging {}"))}, synced("1")), true},
+		"contents of another type":           {input(shelf{live("1", by(us), otel)}, formerly("1", "metrics")), true},
+		"a pipeline that is taken over":      {input(shelf{live("1")}), false},
+		"a name, with the contents as it is": {input(shelf{live("1", by(us), called("old"))}, formerly("1", "old")), false},
+	} {
+		t.Run(name, func(t *testing.T) { NewWithT(t).Expect(Decide(test.in).BringsContents()).To(Equal(test.want)) })
+	}
+}
