@@ -58,3 +58,15 @@ func TestOnlyWhatIsGoneIsIgnored(t *testing.T) {
 func TestTheZeroFaultIsTriedAgain(t *testing.T) {
 	NewWithT(t).Expect(Fault{}.Kind).To(Equal(Retry))
 }
+
+func TestTheWordsOfOthersAreOneShortLine(t *testing.T) {
+	for name, test := range map[string]struct{ text, want string }{
+		"what fits stays":                 {"busy, try later", "busy, try later"},
+		"lines become one":                {"a\r\n\t b\x00\x1b[31mc\u2028d", "a b [31mc d"},
+		"what is no text is marked":       {"a\xffb", "a?b"},
+		"what is long ends in a mark":     {"0123456789abcdefghij", "0123456789abc…"},
+		"no character is cut into halves": {"0123456789abüüüüüüüüüü", "0123456789ab…"},
+	} {
+		t.Run(name, func(t *testing.T) { NewWithT(t).Expect(OneLine(test.text, 16)).To(Equal(test.want)) })
+	}
+}

@@ -246,3 +246,48 @@ func TestOfIPv6OnlyInternetAddressesAreOpen(t *testing.T) {
 		}
 	}
 }
+
+func FuzzDial(f *testing.F) {
+	for _, seed := range []string{
+		"1.1.1.1", "10.0.0.1", "100.64.0.1", "127.0.0.1", "169.254.169.254", "::1", "::", "::ffff:10.0.0.1", "64:ff9b::a9fe:a9fe", "2002:a00:1::1", "2001:0:1::1",
+		"2606:4700::1111", "fd00:ec2::254", "fe80::1", "ff05::1", "240.0.0.1",
+	} {
+		f.Add(netip.MustParseAddr(seed).AsSlice())
+	}
+	tenant, _ := New(Tenant, Options{})
+	administrator, _ := New(Administrator, Options{})
+	allowing, _ := New(Tenant, Options{Allow: []string{"10.0.0.0/8"}})
+	denying, _ := New(Administrator, Options{Allow: []string{"10.0.0.0/8"}, Deny: []string{"0.0.0.0/0", "::/0"}})
+	f.Fuzz(func(t *testing.T, bytes []byte) {
+		addr, ok := netip.AddrFromSlice(bytes)
+		if !ok {
+			return
+		}
+		open := func(g *Guard, addr netip.Addr) bool { return dial(g, addr.String()) == nil }
+		inner := addr.Unmap()
+		if open(tenant, addr) && (inner.IsLoopback() || inner.IsPrivate() || inner.IsLinkLocalUnicast() || inner.IsMulticast() || inner.IsUnspecified() || !inner.IsGlobalUnicast()) {
+			t.Fatalf("%s is open to tenants", addr)
+		}
+		if open(tenant, addr) && (!open(administrator, addr) || !open(allowing, addr)) {
+			t.Fatalf("%s is open to tenants, and not to those who may do more", addr)
+		}
+		if open(denying, addr) {
+			t.Fatalf("%s is open though all is denied", addr)
+		}
+		if !inner.Is4() {
+			return
+		}
+		four := inner.As4()
+		for _, prefix := range [][]byte{{10: 0xff, 11: 0xff}, {0: 0x00, 1: 0x64, 2: 0xff, 3: 0x9b, 11: 0}} {
+			other := netip.AddrFrom16([16]byte(append(prefix, four[:]...)))
+			for _, g := range []*Guard{tenant, administrator, allowing} {
+				if open(g, inner) != open(g, other) {
+					t.Fatalf("%s is judged otherwise than %s", other, inner)
+				}
+			}
+		}
+		if open(allowing, inner) != open(tenant, inner) && four[0] != 10 {
+			t.Fatalf("%s is open by a network that does not hold it", inner)
+		}
+	})
+}

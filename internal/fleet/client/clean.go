@@ -6,8 +6,8 @@ package client
 import (
 	"encoding/base64"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/candor-dev/candor/internal/fault"
 )
 
 const (
@@ -23,16 +23,5 @@ func (c Credentials) clean(text string) string {
 		basic := base64.StdEncoding.EncodeToString([]byte(c.Username + ":" + c.Password))
 		text = strings.NewReplacer(c.Password, "[password]", basic, "[password]").Replace(text)
 	}
-	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "?"), func(r rune) bool {
-		return unicode.IsSpace(r) || !unicode.IsPrint(r)
-	}), " ")
-	if len(text) <= maxMessage {
-		return text
-	}
-	const more = "…"
-	end := maxMessage - len(more)
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + more
+	return fault.OneLine(text, maxMessage)
 }

@@ -16,7 +16,6 @@ import (
 	"net/url"
 	"path"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -27,6 +26,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/candor-dev/candor/internal/egress"
+	"github.com/candor-dev/candor/internal/fault"
 )
 
 // anyHost stands in requests until the server of the credentials takes its place.
@@ -35,10 +35,8 @@ const anyHost = "https://fleet-management.invalid"
 const (
 	// maxFailure bounds what is read of an answer that is an error, in bytes.
 	maxFailure = 64 << 10
-	// defaultRetryAfter is waited, and up to a fifth more, when a server that is too busy does not say for how long; maxRetryAfter
-	// bounds what it may say.
+	// defaultRetryAfter is waited, and up to a fifth more, when a server that is too busy does not say for how long.
 	defaultRetryAfter = 10 * time.Second
-	maxRetryAfter     = time.Hour
 )
 
 // exchange is one request and what is seen of its answer. Whoever waits for it may give up before it is over.
@@ -146,18 +144,12 @@ func why(ctx context.Context, saw sight, err error) string {
 // it would be written at each attempt.
 var passing = regexp.MustCompile(`\S+:\d+->|stream ID \d+; `)
 
-// retryAfter reads the header of this name, which holds seconds or a date.
+// retryAfter is what a header of this name asks for, or a while when it does not say.
 func retryAfter(header string, now time.Time) time.Duration {
-	wait := time.Duration(0)
-	if seconds, err := strconv.ParseUint(strings.TrimSpace(header), 10, 31); err == nil {
-		wait = time.Duration(seconds) * time.Second
-	} else if date, err := http.ParseTime(header); err == nil {
-		wait = date.Sub(now)
+	if wait := fault.RetryAfter(header, now); wait > 0 {
+		return wait
 	}
-	if wait <= 0 {
-		return defaultRetryAfter + rand.N(defaultRetryAfter/5)
-	}
-	return min(wait, maxRetryAfter)
+	return defaultRetryAfter + rand.N(defaultRetryAfter/5)
 }
 
 // server sends requests to the server of the credentials, with them, and sees what comes back.

@@ -266,6 +266,25 @@ func TestAProbeThatIsGivenUpBeforeItsTurnLeavesItToTheNext(t *testing.T) {
 	g.Expect(s.server.Count()).To(Equal(2))
 }
 
+func TestAProbeThatIsGivenUpBeforeItsAnswerEndsNoPause(t *testing.T) {
+	g := NewWithT(t)
+	s := newStand(t)
+	s.server.Fail(fleetserver.Rule{Times: 1, Respond: fleetserver.ConnectError(connect.CodeUnauthenticated, "")})
+	g.Expect(list(t.Context(), s.Client)).NotTo(Succeed())
+	s.clock.Step(time.Minute)
+	ctx, cancel := context.WithCancel(t.Context())
+	s.server.Fail(fleetserver.Rule{Procedure: "UpsertPipeline", Times: 1, Respond: fleetserver.Hang(), Match: func(proto.Message) bool {
+		cancel()
+		return true
+	}})
+	g.Expect(s.ValidatePipeline(ctx, client.Pipeline{Name: "one", Contents: "logging { }"})).To(MatchError(context.Canceled))
+	expectHeld(t, list(t.Context(), s.Client), fleetmanagementv1alpha1.ReasonAuthFailed, time.Minute)
+	g.Expect(s.recovered.Load()).To(BeZero())
+	s.clock.Step(time.Minute)
+	g.Expect(list(t.Context(), s.Client)).To(Succeed())
+	g.Expect(s.server.Count()).To(Equal(3))
+}
+
 // mount writes credentials as the kubelet does: a folder of links into a folder that is replaced as a whole.
 func mount(t *testing.T, folder, version string, files map[string]string) {
 	t.Helper()

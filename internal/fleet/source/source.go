@@ -14,12 +14,14 @@ import (
 const MaxRecords = 50_000
 
 // Record is one thing that a source tells of: a string, bool, json.Number, int64, uint64, float64 or nil by the name of its field.
-// Lists and objects stay what they are, and have no text.
+// Lists and objects stay as they are written, a json.RawMessage, and have no text.
 type Record map[string]any
 
 // Result is what a fetch returns.
 type Result struct {
 	Records []Record
+	// Skipped is how many things the source lists that are no records, such as a number in a list of objects.
+	Skipped int
 	// Version stands for the records, for the next fetch to say what it knows; empty where the source has no such thing.
 	Version string
 	// Unchanged says that the records are those of the version that the fetch was told; Records is nil then.
