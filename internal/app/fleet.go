@@ -37,10 +37,22 @@ type FleetOptions struct {
 	GCOrphans bool
 	// MaxPipelineBytes bounds the contents of a Pipeline.
 	MaxPipelineBytes int
+	// WebhookRemoteValidate says whether the webhook of Pipelines asks Fleet Management, and what becomes of a refusal: remoteOff,
+	// remoteWarn or remoteEnforce.
+	WebhookRemoteValidate string
+	// ValidateBeforeApply has Fleet Management check contents before they are written.
+	ValidateBeforeApply bool
 	// CollectorPollInterval is how often all collectors are listed.
 	CollectorPollInterval time.Duration
 	// AttributeValueMax bounds the value of a remote attribute, in characters.
 	AttributeValueMax int
+	// EnforceTenantPolicies refuses what TenantPolicies do not allow.
+	EnforceTenantPolicies bool
+	// AuthorizeDiscoveries refuses discoveries into namespaces where their author could not create what they make.
+	AuthorizeDiscoveries bool
+
+	// Sources is what is set about the sources of ExternalAttributeSyncs.
+	Sources SourceOptions
 
 	// Environment are the credentials of the environment, for where the folder holds none.
 	Environment client.Credentials
@@ -49,6 +61,13 @@ type FleetOptions struct {
 const (
 	defaultFleetRPS   = 3
 	defaultFleetBurst = 50
+)
+
+// Values of --webhook-remote-validate.
+const (
+	remoteOff     = "off"
+	remoteWarn    = "warn"
+	remoteEnforce = "enforce"
 )
 
 func (o *FleetOptions) addFlags(fs *flag.FlagSet) {
@@ -62,8 +81,13 @@ func (o *FleetOptions) addFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.ClusterID, "cluster-id", "", "What tells this cluster from others that use the same stack; by default the UID of the namespace kube-system.")
 	fs.BoolVar(&o.GCOrphans, "gc-orphans", false, "Delete pipelines that this cluster created and whose objects are gone.")
 	fs.IntVar(&o.MaxPipelineBytes, "max-pipeline-bytes", 512<<10, "Longest contents of a Pipeline that the webhook lets pass, in bytes, 1 to 1048576.")
+	fs.StringVar(&o.WebhookRemoteValidate, "webhook-remote-validate", remoteOff, "Whether the webhook of Pipelines asks Fleet Management, for 2s at most, about what is new or changed: off, warn (what is refused passes with a warning) or enforce (it is refused). Without an answer it passes with a warning.")
+	fs.BoolVar(&o.ValidateBeforeApply, "validate-before-apply", false, "Have Fleet Management check contents by a request of its own before they are written, and write nothing that it refuses.")
 	fs.DurationVar(&o.CollectorPollInterval, "collector-poll-interval", 2*time.Minute, "How often all collectors are listed, at least 1s.")
 	fs.IntVar(&o.AttributeValueMax, "attribute-value-max", 150, "Longest value of a remote attribute, in characters, 1 to 1024.")
+	fs.BoolVar(&o.EnforceTenantPolicies, "enable-tenant-policy-enforcement", false, "Refuse what TenantPolicies do not allow: in the webhooks by who asks, and in a namespace that a spec.namespaceSelector selects whatever is stored there.")
+	fs.BoolVar(&o.AuthorizeDiscoveries, "enforce-cross-namespace-discovery-authz", false, "Have the webhooks refuse a discovery whose spec.targetNamespace is another namespace unless its author may create there what it makes.")
+	o.Sources.addFlags(fs)
 }
 
 // readCredentials takes the credentials of the environment.
@@ -98,6 +122,11 @@ func (o *FleetOptions) validate() error {
 	default:
 		bad("pipeline-name-scope", o.NameScope, "must be none, namespace or cluster")
 	}
+	switch o.WebhookRemoteValidate {
+	case remoteOff, remoteWarn, remoteEnforce:
+	default:
+		bad("webhook-remote-validate", o.WebhookRemoteValidate, "must be off, warn or enforce")
+	}
 	if o.MaxPipelineBytes < 1 || o.MaxPipelineBytes > 1<<20 {
 		bad("max-pipeline-bytes", o.MaxPipelineBytes, "must be between 1 and 1048576")
 	}
@@ -105,7 +134,7 @@ func (o *FleetOptions) validate() error {
 		bad("attribute-value-max", o.AttributeValueMax, "must be between 1 and 1024")
 	}
 	_, err := o.bundle()
-	return errors.Join(append(errs, err)...)
+	return errors.Join(append(errs, err, o.Sources.validate())...)
 }
 
 // rate returns the requests a second, and how many may come at once.

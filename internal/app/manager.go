@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -52,8 +53,12 @@ type Parts struct {
 	// whatever Clock says.
 	WakeReports                    <-chan event.TypedGenericEvent[signals.Identity]
 	WakeFindings, WakeSuppressions candorcontroller.Wake
-	// WakePipelines, WakeCollectors and WakePolicies do so for the kinds of Fleet Management.
-	WakePipelines, WakeCollectors, WakePolicies fleetcontroller.Wake
+	// WakePipelines, WakeCollectors, WakePolicies and WakeTenantPolicies do so for the kinds of Fleet Management.
+	WakePipelines, WakeCollectors, WakePolicies, WakeTenantPolicies fleetcontroller.Wake
+	// WakeExternalSyncs does so for ExternalAttributeSyncs.
+	WakeExternalSyncs fleetcontroller.Wake
+	// WakePipelineDiscoveries and WakeCollectorDiscoveries do so for discoveries.
+	WakePipelineDiscoveries, WakeCollectorDiscoveries fleetcontroller.Wake
 	// FleetClock paces what is asked of Fleet Management; nil is the real one.
 	FleetClock clock.WithTicker
 	// GatherCalls is how long Findings are collected before the worst of them is explained; zero is the time of production.
@@ -177,6 +182,7 @@ func cacheOptions() cache.Options {
 	for _, object := range candorcontroller.Intermediates() {
 		options.ByObject[object] = cache.ByObject{Transform: candorcontroller.CompactIntermediate}
 	}
+	options.ByObject[&corev1.Namespace{}] = cache.ByObject{Transform: fleetcontroller.CompactNamespace}
 	return options
 }
 

@@ -176,7 +176,7 @@ func (o *Options) addFlags(fs *flag.FlagSet) {
 		c := &ControllerOptions{}
 		o.Controllers[s.name] = c
 		fs.BoolVar(&c.Enabled, "enable-"+s.name+"-controller", true, "Run the "+s.name+" controller: "+s.does+".")
-		fs.IntVar(&c.Workers, "controller-"+s.name+"-max-concurrent", s.workers, "How many objects the "+s.name+" controller works on at once, 1 to 64.")
+		fs.IntVar(&c.Workers, s.workersFlag(), s.workers, "How many objects the "+s.name+" controller works on at once, 1 to 64.")
 	}
 	o.zap.BindFlags(fs)
 }
@@ -296,9 +296,9 @@ func (o *Options) validateControllers() error {
 	enabled := false
 	for _, s := range setups() {
 		c := o.Controllers[s.name]
-		enabled = enabled || c.Enabled
+		enabled = enabled || o.offBecause(s) == ""
 		if c.Workers < 1 || c.Workers > 64 {
-			errs = append(errs, fmt.Errorf("--controller-%s-max-concurrent=%d: must be between 1 and 64", s.name, c.Workers))
+			errs = append(errs, fmt.Errorf("--%s=%d: must be between 1 and 64", s.workersFlag(), c.Workers))
 		}
 	}
 	if !enabled {

@@ -37,6 +37,8 @@ func TestWhatNobodySetsHasItsDefault(t *testing.T) {
 		"signalpolicy": {Enabled: true, Workers: 1}, "suppression": {Enabled: true, Workers: 1},
 		"operatingpolicy": {Enabled: true, Workers: 1},
 		"pipeline":        {Enabled: true, Workers: 1}, "collector": {Enabled: true, Workers: 1}, "policy": {Enabled: true, Workers: 4},
+		"pipeline-discovery": {Enabled: true, Workers: 1}, "collector-discovery": {Enabled: true, Workers: 1},
+		"external-sync": {Enabled: true, Workers: 4}, "tenant-policy": {Enabled: true, Workers: 1},
 	}))
 	defaults := DefaultOptions()
 	g.Expect(defaults.Validate()).To(Succeed())
@@ -98,6 +100,8 @@ func TestEveryFlagHasAVariableOfItsOwn(t *testing.T) {
 		"report": {Enabled: false, Workers: 8}, "finding": {Enabled: true, Workers: 3},
 		"signalpolicy": {Enabled: true, Workers: 1}, "suppression": {Enabled: true, Workers: 1}, "operatingpolicy": {Enabled: true, Workers: 1},
 		"pipeline": {Enabled: true, Workers: 1}, "collector": {Enabled: true, Workers: 1}, "policy": {Enabled: true, Workers: 4},
+		"pipeline-discovery": {Enabled: true, Workers: 1}, "collector-discovery": {Enabled: true, Workers: 1},
+		"external-sync": {Enabled: true, Workers: 4}, "tenant-policy": {Enabled: true, Workers: 1},
 	}))
 }
 
@@ -204,8 +208,17 @@ func TestEveryMistakeIsListed(t *testing.T) {
 		"collectors are always listed":     {[]string{"--collector-poll-interval=0"}, []string{"--collector-poll-interval=0s: must be at least 1s"}},
 		"an unknown drift policy":          {[]string{"--pipeline-drift-policy=correct"}, []string{"--pipeline-drift-policy=correct: must be Correct, Warn or Ignore"}},
 		"an unknown name scope":            {[]string{"--pipeline-name-scope=ns"}, []string{"--pipeline-name-scope=ns: must be none, namespace or cluster"}},
+		"an unknown remote validation":     {[]string{"--webhook-remote-validate=on"}, []string{"--webhook-remote-validate=on: must be off, warn or enforce"}},
+		"a known remote validation":        {[]string{"--webhook-remote-validate=enforce"}, nil},
 		"pipelines of no bytes":            {[]string{"--max-pipeline-bytes=0"}, []string{"--max-pipeline-bytes=0: must be between 1 and 1048576"}},
 		"values that the API refuses":      {[]string{"--attribute-value-max=1025"}, []string{"--attribute-value-max=1025: must be between 1 and 1024"}},
+		"a network that is none":           {[]string{"--external-source-allow-cidrs=10.0.0.0/8,ten"}, []string{`--external-source-allow-cidrs=10.0.0.0/8,ten: allow: "ten" is not a CIDR: write an address and a length, such as 10.0.0.0/8 or fd00::/8`}},
+		"a network that is none, to close": {[]string{"--external-source-deny-cidrs=10.0.0.1/8"}, []string{`--external-source-deny-cidrs=10.0.0.1/8: deny: "10.0.0.1/8" has bits beyond its length: write 10.0.0.0/8`}},
+		"networks with blanks around them": {[]string{"--external-source-allow-cidrs= 10.0.0.0/8 , 127.0.0.0/8,", "--external-source-deny-cidrs=10.1.0.0/16"}, nil},
+		"a selector that is none":          {[]string{"--external-source-secret-label-selector=a=b=c"}, []string{"--external-source-secret-label-selector=a=b=c: must be a label selector: found '=', expected: ',' or 'end of string'"}},
+		"less than no fetches":             {[]string{"--controller-sync-target-rate=-1"}, []string{"--controller-sync-target-rate=-1: must be 0, which bounds nothing, or more"}},
+		"a burst of none":                  {[]string{"--controller-sync-target-burst=0"}, []string{"--controller-sync-target-burst=0: must be at least 1"}},
+		"workers by a shorter name":        {[]string{"--controller-sync-max-concurrent=65"}, []string{"--controller-sync-max-concurrent=65: must be between 1 and 64"}},
 		"a rate of nothing is the default": {[]string{"--fleet-api-rps=0", "--fleet-api-burst=-1"}, nil},
 		"everything at once": {
 			append([]string{

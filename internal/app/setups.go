@@ -4,6 +4,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -35,12 +36,31 @@ type setup struct {
 	does string
 	// workers is how many objects it works on at once unless an option says otherwise.
 	workers int
+	// short is what the flag of the workers calls the controller; empty for name.
+	short string
+	// needs is the row that this one works with, and is off without; empty for none. It stands before this one.
+	needs string
 	// foreign lists the classes whose kinds the controller watches and Candor does not own.
 	foreign signals.Classes
 	add     func(*building, int) error
 	// webhook registers the admission webhook of the kind; nil for none. It is served even while the controller is off: a
 	// configuration that lists a webhook must never find nobody there.
 	webhook func(*building) error
+}
+
+// workersFlag is the flag that says how many objects the controller works on at once.
+func (s setup) workersFlag() string {
+	return "controller-" + cmp.Or(s.short, s.name) + "-max-concurrent"
+}
+
+// offBecause is the flag that turns a row off, by itself or by the row that it needs; empty where it is on.
+func (o *Options) offBecause(s setup) string {
+	for _, row := range []string{s.name, s.needs} {
+		if row != "" && !o.Controllers[row].Enabled {
+			return "--enable-" + row + "-controller=false"
+		}
+	}
+	return ""
 }
 
 func setups() []setup {
@@ -53,6 +73,10 @@ func setups() []setup {
 		{name: "pipeline", does: "bring Pipelines to Fleet Management", workers: 1, add: addPipelines, webhook: servePipelines},
 		{name: "collector", does: "give collectors of Fleet Management their attributes", workers: 1, add: addCollectors, webhook: serveCollectors},
 		{name: "policy", does: "say which collectors RemoteAttributePolicies concern", workers: 4, add: addPolicies, webhook: serveRemoteAttributePolicies},
+		{name: "pipeline-discovery", needs: "pipeline", does: "make Pipelines of the pipelines in Fleet Management", workers: 1, add: addPipelineDiscoveries, webhook: servePipelineDiscoveries},
+		{name: "collector-discovery", short: "discovery", needs: "collector", does: "make Collectors of the collectors in Fleet Management", workers: 1, add: addCollectorDiscoveries, webhook: serveCollectorDiscoveries},
+		{name: "external-sync", short: "sync", needs: "collector", does: "fetch attributes of collectors for ExternalAttributeSyncs", workers: 4, add: addExternalSyncs, webhook: serveExternalAttributeSyncs},
+		{name: "tenant-policy", does: "say whom TenantPolicies bind", workers: 1, add: addTenantPolicies, webhook: serveTenantPolicies},
 	}
 }
 
@@ -80,7 +104,7 @@ func newBuilding(mgr manager.Manager, options Options, parts Parts) (*building, 
 	if err != nil {
 		return nil, err
 	}
-	fleet, err := newFleet(options.Fleet, parts)
+	fleet, err := newFleet(options.Fleet, parts, mgr.GetClient())
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +121,7 @@ func newBuilding(mgr manager.Manager, options Options, parts Parts) (*building, 
 
 // setUp adds every row that is on, and says of each whether it is and why.
 func (b *building) setUp(ctx context.Context) error {
-	if err := register(b.parts.Registry, slices.Concat(b.metrics.Collectors(), b.fleet.metrics.Collectors(), b.fleet.calls.Collectors())); err != nil {
+	if err := register(b.parts.Registry, slices.Concat(b.metrics.Collectors(), b.fleet.metrics.Collectors(), b.fleet.found.Collectors(), b.fleet.calls.Collectors())); err != nil {
 		return err
 	}
 	if err := candorcontroller.AddIndexes(ctx, b.mgr.GetFieldIndexer()); err != nil {
@@ -112,17 +136,17 @@ func (b *building) setUp(ctx context.Context) error {
 }
 
 func (b *building) addRow(s setup) error {
-	log, o := b.mgr.GetLogger().WithName("setup"), b.options.Controllers[s.name]
-	if o.Enabled {
+	log, workers := b.mgr.GetLogger().WithName("setup"), b.options.Controllers[s.name].Workers
+	if off := b.options.offBecause(s); off == "" {
 		if err := b.announceForeign(s); err != nil {
 			return err
 		}
-		if err := s.add(b, o.Workers); err != nil {
+		if err := s.add(b, workers); err != nil {
 			return err
 		}
-		log.Info("Controller on", "name", s.name, "workers", o.Workers)
+		log.Info("Controller on", "name", s.name, "workers", workers)
 	} else {
-		log.Info("Controller off", "name", s.name, "because", "--enable-"+s.name+"-controller=false")
+		log.Info("Controller off", "name", s.name, "because", off)
 	}
 	if s.webhook == nil || !b.webhooks {
 		return nil

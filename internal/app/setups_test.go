@@ -26,6 +26,31 @@ func TestEveryRowOfTheTableCanBeTurnedOnAndOff(t *testing.T) {
 	}
 }
 
+func TestARowIsOffWithoutTheOneThatItNeeds(t *testing.T) {
+	g := NewWithT(t)
+	before := map[string]bool{"": true}
+	for _, s := range setups() {
+		g.Expect(before).To(HaveKey(s.needs), "it stands before %s", s.name)
+		before[s.name] = true
+		o := DefaultOptions()
+		g.Expect(o.offBecause(s)).To(BeEmpty())
+		if s.needs != "" {
+			o.Controllers[s.needs].Enabled = false
+			g.Expect(o.offBecause(s)).To(Equal("--enable-" + s.needs + "-controller=false"))
+		}
+		o.Controllers[s.name].Enabled = false
+		g.Expect(o.offBecause(s)).To(Equal("--enable-" + s.name + "-controller=false"))
+	}
+}
+
+func TestAManagerOfRowsThatNeedOthersHasNothingToDo(t *testing.T) {
+	o := DefaultOptions()
+	for _, s := range setups() {
+		o.Controllers[s.name].Enabled = s.needs != ""
+	}
+	NewWithT(t).Expect(o.Validate()).To(MatchError(ContainSubstring("every controller is turned off")))
+}
+
 func TestEveryProviderSaysHowItsReportsComeToBe(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(Classes().Providers()).To(Equal([]string{"trivy", "trivy/config", "trivy/rbac"}))

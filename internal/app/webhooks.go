@@ -82,7 +82,7 @@ func (b *building) addCertificate(c *webhookcert.Certificate, from certificateSo
 	log := b.mgr.GetLogger().WithName("setup")
 	if b.webhooks = !from.off(); !b.webhooks {
 		log.Info("Webhooks off", "because", from.because)
-		return nil
+		return b.withoutWebhooks()
 	}
 	log.Info("Webhooks on", "certificate", from.String(), "because", from.because)
 	c.Announce = b.announceCertificate()
@@ -102,6 +102,18 @@ func (b *building) addCertificate(c *webhookcert.Certificate, from certificateSo
 	})
 	if err != nil {
 		return fmt.Errorf("adding /readyz/webhooks: %w", err)
+	}
+	return nil
+}
+
+// withoutWebhooks says what of the options has no effect, and refuses those that have none at all.
+func (b *building) withoutWebhooks() error {
+	if b.options.Fleet.AuthorizeDiscoveries {
+		return errors.New("--enforce-cross-namespace-discovery-authz: has no effect without webhooks: set --webhook-cert-secret or --webhook-cert-path, or leave the flag out")
+	}
+	if b.options.Fleet.EnforceTenantPolicies {
+		b.mgr.GetLogger().WithName("setup").Info("Only TenantPolicies that have a namespaceSelector are enforced, since no webhook sees who writes an object",
+			"remedy", "set --webhook-cert-secret or --webhook-cert-path")
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:Enum=Skip
 type ConflictHandling string
 
-// ConflictSkip leaves the object alone.
+// ConflictHandlingSkip leaves the object alone.
 const ConflictHandlingSkip ConflictHandling = "Skip"
 
 // CollectorDiscoverySelector says which collectors are in scope: those that it names, and those that all of its matchers match. An
@@ -29,6 +29,7 @@ type CollectorDiscoverySelector struct {
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('\\\\S')",message="an ID must not be blank"
 	CollectorIDs []string `json:"collectorIDs,omitempty"`
 }
 
@@ -57,9 +58,11 @@ type CollectorDiscoverySpec struct {
 	// +optional
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^\\\\+?(([0-9]+\\\\.?[0-9]*|\\\\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$') && duration(self) >= duration('1m')",message="pollInterval is a duration of at least 1m, such as 5m"
 	PollInterval string `json:"pollInterval,omitempty"`
 
 	// selector says which collectors are in scope. Empty means all.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Selector"
 	// +optional
 	Selector CollectorDiscoverySelector `json:"selector,omitempty"`
 
@@ -67,6 +70,7 @@ type CollectorDiscoverySpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Target namespace",xDescriptors={"urn:alm:descriptor:io.kubernetes:Namespace"}
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
 	TargetNamespace string `json:"targetNamespace,omitempty"`
 
 	// includeInactive has Collectors made of collectors, too, that Fleet Management takes for gone.
@@ -75,6 +79,7 @@ type CollectorDiscoverySpec struct {
 	IncludeInactive bool `json:"includeInactive,omitempty"`
 
 	// policy says what becomes of Collectors whose collector is gone.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Policy"
 	// +optional
 	// +kubebuilder:default={}
 	Policy CollectorDiscoveryPolicy `json:"policy,omitempty"`

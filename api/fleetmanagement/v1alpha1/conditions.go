@@ -5,11 +5,10 @@ package v1alpha1
 
 // Condition types. Each says its polarity: whether True is the good news.
 const (
-	// ConditionReady is True when what the spec asks for stands in Fleet Management. It outlives a wait: while nothing is wrong with
-	// the object, it says what is known. Pipeline, Collector, RemoteAttributePolicy.
+	// ConditionReady is True when what the spec asks for stands. It outlives a wait: while nothing is wrong with the object, it says
+	// what is known. Every kind.
 	ConditionReady = "Ready"
-	// ConditionSynced is True when the last look found, or made, everything as the spec asks for. Pipeline, Collector,
-	// RemoteAttributePolicy.
+	// ConditionSynced is True when the last look found, or made, everything as the spec asks for. Every kind but TenantPolicy.
 	ConditionSynced = "Synced"
 	// ConditionPaused is True while spec.paused holds back changes; it is absent otherwise. Pipeline.
 	ConditionPaused = "Paused"
@@ -98,7 +97,7 @@ const (
 	ReasonMatched = "Matched"
 	// ReasonNoMatch says that it matches none.
 	ReasonNoMatch = "NoMatch"
-	// ReasonListFailed says that the Collectors of the namespace could not be read. It is tried again.
+	// ReasonListFailed says that the Collectors of the namespace, or its TenantPolicies, could not be read. It is tried again.
 	ReasonListFailed = "ListFailed"
 	// ReasonMatchedIDsTruncated says that more than 1,000 collectors match.
 	ReasonMatchedIDsTruncated = "MatchedIDsTruncated"
@@ -121,9 +120,10 @@ const (
 	ReasonStaleProcessingFailed = "StaleProcessingFailed"
 	// ReasonRemovalSuspended says that more objects would be removed or marked stale at once than is taken for granted.
 	ReasonRemovalSuspended = "RemovalSuspended"
-	// ReasonConflictListTruncated, and ReasonConflictsTruncated on a CollectorDiscovery, say that status.conflicts does not hold all.
+	// ReasonConflictListTruncated says that status.conflicts of a PipelineDiscovery does not hold all.
 	ReasonConflictListTruncated = "ConflictListTruncated"
-	ReasonConflictsTruncated    = "ConflictsTruncated"
+	// ReasonConflictsTruncated says that status.conflicts of a CollectorDiscovery does not hold all.
+	ReasonConflictsTruncated = "ConflictsTruncated"
 	// ReasonNoConflictsTruncated says that it does.
 	ReasonNoConflictsTruncated = "NoConflictsTruncated"
 )
@@ -148,7 +148,8 @@ const (
 
 // Reasons of Ready and Valid on a TenantPolicy, and of refusals by one.
 const (
-	// ReasonParseError says that the policy cannot be read; it binds nobody until it is mended, and admission refuses whom it names.
+	// ReasonParseError says that the policy cannot be read. Until it is mended, whom it names is refused, and so is what stands in the
+	// namespaces that it selects.
 	ReasonParseError = "ParseError"
 	// ReasonTenantForbidden says that a TenantPolicy of the namespace does not allow what the spec asks for.
 	ReasonTenantForbidden = "TenantForbidden"
@@ -184,15 +185,18 @@ const (
 	EventAttributesUpdated = "AttributesUpdated"
 	// EventAttributeTakenOver says that an attribute that somebody else had set was overwritten.
 	EventAttributeTakenOver = "AttributeTakenOver"
-	// EventPipelineDiscovered, and EventDiscovered of a CollectorDiscovery, say how many objects were made.
+	// EventPipelineDiscovered says how many Pipelines were made.
 	EventPipelineDiscovered = "PipelineDiscovered"
-	EventDiscovered         = "Discovered"
-	// EventPipelinePruned, and EventPruned of a CollectorDiscovery, say how many objects were deleted.
+	// EventDiscovered says how many Collectors were made.
+	EventDiscovered = "Discovered"
+	// EventPipelinePruned says how many Pipelines were deleted.
 	EventPipelinePruned = "PipelinePruned"
-	EventPruned         = "Pruned"
-	// EventPipelineConflict, and EventConflict of a CollectorDiscovery, say which object is newly in the way.
+	// EventPruned says how many Collectors were deleted.
+	EventPruned = "Pruned"
+	// EventPipelineConflict says which Pipeline is newly in the way.
 	EventPipelineConflict = "PipelineConflict"
-	EventConflict         = "Conflict"
+	// EventConflict says which Collector is newly in the way.
+	EventConflict = "Conflict"
 	// EventPipelineRebound says that a pipeline was deleted and created again under its name, and its Pipeline now stands for that.
 	EventPipelineRebound = "PipelineRebound"
 	// EventPriorityTie says that policies of equal priority give the same attribute different values.

@@ -43,6 +43,7 @@ type HTTPSource struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^[hH][tT][tT][pP][sS]?://[^/?#]`
 	URL string `json:"url"`
 
 	// method is how it is asked. A POST has no body.
@@ -56,6 +57,7 @@ type HTTPSource struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Records path",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^([^.]+(\.[^.]+)*)?$`
 	RecordsPath string `json:"recordsPath,omitempty"`
 
 	// caBundle are PEM certificates that the server is trusted by, beside those of the system.
@@ -65,6 +67,8 @@ type HTTPSource struct {
 }
 
 // SQLSource is a database that answers a query.
+// +kubebuilder:validation:XValidation:rule="has(self.driver) && self.driver in ['postgres', 'mysql']",message="driver is postgres or mysql"
+// +kubebuilder:validation:XValidation:rule="has(self.query) && self.query.matches('\\\\S')",message="query must be set"
 type SQLSource struct {
 	// driver is postgres or mysql, which serves MariaDB, too.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Driver",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:postgres","urn:alm:descriptor:com.tectonic.ui:select:mysql"}
@@ -85,6 +89,7 @@ type SecretReference struct {
 	// name is its name.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`
 	Name string `json:"name,omitempty"`
 
 	// namespace is empty, or that of the object: a Secret of another namespace is not read.
@@ -95,6 +100,8 @@ type SecretReference struct {
 
 // ExternalSource is where records come from.
 // +kubebuilder:validation:XValidation:rule="self.kind == 'HTTP' ? has(self.http) && !has(self.sql) : has(self.sql) && !has(self.http)",message="exactly one of http and sql must be set, as kind says"
+// +kubebuilder:validation:XValidation:rule="self.kind != 'SQL' || has(self.secretRef)",message="secretRef must be set for SQL"
+// +kubebuilder:validation:XValidation:rule="!has(self.secretRef) || !has(self.http) || self.http.url.matches('^[hH][tT][tT][pP][sS]:')",message="url must begin with https:// where secretRef is set"
 type ExternalSource struct {
 	// kind says which of http and sql is set.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Source kind",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:HTTP","urn:alm:descriptor:com.tectonic.ui:select:SQL"}
@@ -111,6 +118,7 @@ type ExternalSource struct {
 
 	// secretRef names the Secret with the credentials: bearer-token, or username and password, for http; dsn for sql. A Role of the
 	// namespace has to let the operator get it.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Secret with the credentials"
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="has(self.name) && size(self.name) > 0",message="secretRef.name must be set"
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
@@ -123,6 +131,7 @@ type AttributeMapping struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self.matches('\\\\S')",message="the name of a field must not be blank"
 	CollectorIDField string `json:"collectorIDField"`
 
 	// attributeFields says which attribute gets the value of which field.
@@ -141,12 +150,14 @@ type AttributeMapping struct {
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=1024
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('\\\\S')",message="the name of a field must not be blank"
 	RequiredKeys []string `json:"requiredKeys,omitempty"`
 }
 
 // ExternalAttributeSyncSpec says where attributes come from, how often, and who gets them.
 type ExternalAttributeSyncSpec struct {
 	// source is where records come from.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Source"
 	// +required
 	Source ExternalSource `json:"source"`
 
@@ -155,9 +166,12 @@ type ExternalAttributeSyncSpec struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('\\\\S')",message="schedule must not be blank"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^\\\\+?(([0-9]+\\\\.?[0-9]*|\\\\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$') || duration(self) >= duration('30s')",message="a duration is at least 30s"
 	Schedule string `json:"schedule"`
 
 	// timeZone is where the cron expression is read, such as Europe/Berlin; empty means UTC.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Time zone",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	TimeZone string `json:"timeZone,omitempty"`
@@ -190,6 +204,7 @@ type ExternalAttributeSyncSpec struct {
 
 	// maxShrinkPercent is how much of what was given a fetch may take away, in collectors and in attributes; more is held back until
 	// a person agrees. 100 holds nothing back.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max shrink percent",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
 	// +optional
 	// +kubebuilder:default=25
 	// +kubebuilder:validation:Minimum=0
@@ -252,7 +267,7 @@ type ExternalAttributeSyncStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	AttributesApplied int32 `json:"attributesApplied,omitempty"`
 
-	// duplicates is how many records of the last good fetch named a collector that another one names.
+	// duplicates is how many records of the last good fetch named a collector that an earlier one names.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Duplicates int32 `json:"duplicates,omitempty"`

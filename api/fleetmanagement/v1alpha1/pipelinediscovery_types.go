@@ -42,6 +42,7 @@ const (
 // PipelineDiscoverySelector says which pipelines are in scope. An empty one means all.
 type PipelineDiscoverySelector struct {
 	// configType leaves only pipelines of this type. Unset means both.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Config type",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Alloy","urn:alm:descriptor:com.tectonic.ui:select:OpenTelemetryCollector"}
 	// +optional
 	ConfigType *ConfigType `json:"configType,omitempty"`
 
@@ -69,9 +70,11 @@ type PipelineDiscoverySpec struct {
 	// +optional
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^\\\\+?(([0-9]+\\\\.?[0-9]*|\\\\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$') && duration(self) >= duration('1m')",message="pollInterval is a duration of at least 1m, such as 5m"
 	PollInterval string `json:"pollInterval,omitempty"`
 
 	// selector says which pipelines are in scope. Empty means all.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Selector"
 	// +optional
 	Selector PipelineDiscoverySelector `json:"selector,omitempty"`
 
@@ -79,6 +82,7 @@ type PipelineDiscoverySpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Target namespace",xDescriptors={"urn:alm:descriptor:io.kubernetes:Namespace"}
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
 	TargetNamespace string `json:"targetNamespace,omitempty"`
 
 	// importMode is what the Pipelines may do: ReadOnly ones show what Fleet Management holds and change nothing, Adopt ones manage
@@ -89,6 +93,7 @@ type PipelineDiscoverySpec struct {
 	ImportMode ImportMode `json:"importMode,omitempty"`
 
 	// policy says what becomes of Pipelines whose pipeline is gone.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Policy"
 	// +optional
 	// +kubebuilder:default={}
 	Policy PipelineDiscoveryPolicy `json:"policy,omitempty"`

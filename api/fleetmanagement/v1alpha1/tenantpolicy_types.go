@@ -26,14 +26,19 @@ type AllowedAttribute struct {
 // TenantPolicySpec says who the tenants are, and what they may do.
 type TenantPolicySpec struct {
 	// subjects are the users, groups and service accounts that the policy binds.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Subjects"
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:XValidation:rule="self.all(s, s.kind in ['User', 'Group', 'ServiceAccount'])",message="the kind of a subject is User, Group or ServiceAccount"
+	// +kubebuilder:validation:XValidation:rule="self.all(s, size(s.name) > 0)",message="a subject has a name"
+	// +kubebuilder:validation:XValidation:rule="self.all(s, (s.kind == 'ServiceAccount') == (has(s.__namespace__) && size(s.__namespace__) > 0))",message="a ServiceAccount has a namespace, and a User or a Group has none"
 	Subjects []rbacv1.Subject `json:"subjects"`
 
 	// requiredMatchers are matchers of which a Pipeline, a RemoteAttributePolicy, an ExternalAttributeSync or a CollectorDiscovery has
 	// to have one, however it is written. Those of all policies that bind somebody count together.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Required matchers"
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -44,11 +49,13 @@ type TenantPolicySpec struct {
 
 	// namespaceSelector says in which namespaces the policy binds; unset or empty means in all. Only a policy that has one binds
 	// what is stored already, whoever wrote it.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Namespace selector"
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
 	// allowedAttributes are the attributes that may be set by Collectors, RemoteAttributePolicies and ExternalAttributeSyncs. Unset
 	// leaves them free; those of all policies that bind somebody and have some count together.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Allowed attributes"
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
@@ -56,6 +63,7 @@ type TenantPolicySpec struct {
 
 	// allowedCollectors are matchers, all of which a collector has to meet to be given attributes. Unset leaves them free; a
 	// collector that one of the policies allows is allowed.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Allowed collectors"
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100

@@ -21,6 +21,7 @@ import (
 	"github.com/candor-dev/candor/internal/fleet/attributes"
 	"github.com/candor-dev/candor/internal/fleet/bulk"
 	fleetclient "github.com/candor-dev/candor/internal/fleet/client"
+	"github.com/candor-dev/candor/internal/fleet/extsync"
 	"github.com/candor-dev/candor/internal/fleet/inventory"
 	"github.com/candor-dev/candor/internal/lifecycle"
 )
@@ -45,6 +46,10 @@ type CollectorConfig struct {
 	API       CollectorAPI
 	Inventory *inventory.Inventory[fleetclient.Collector]
 	Selectors *Selectors
+	// Claims is what ExternalAttributeSyncs have fetched; nil where none of them fetches.
+	Claims *extsync.Store
+	// Tenancy says what may be given where; nil allows all.
+	Tenancy *Tenancy
 	// Limits bound what a collector is given.
 	Limits   attributes.Limits
 	Recorder events.EventRecorder
@@ -67,6 +72,9 @@ type CollectorSyncer struct {
 
 // NewCollectorSyncer returns a CollectorSyncer.
 func NewCollectorSyncer(config CollectorConfig) *CollectorSyncer {
+	if config.Claims == nil {
+		config.Claims = &extsync.Store{}
+	}
 	s := &CollectorSyncer{CollectorConfig: config}
 	s.poller = newCollectorPoller(config, s.queue.add)
 	s.namer = newCollectorNamer(config, func(id string, wanted naming, err error) {
@@ -127,8 +135,15 @@ func (s *CollectorSyncer) Sync(ctx context.Context, c *fleetmanagementv1alpha1.C
 	case s.isPending(c.Spec.ID) && s.attempts.await(c):
 		return lifecycle.Outcome{}, lifecycle.ErrPending
 	}
+	rules, err := s.Tenancy.Rules(ctx, c.Namespace)
+	if err == nil {
+		err = forbidden(rules.Broken()) // and takes nothing away
+	}
+	if err != nil {
+		return lifecycle.Outcome{}, err
+	}
 	now := s.attempts.of(c)
-	st, err := s.plan(ctx, c, live, now)
+	st, err := s.plan(ctx, c, live, now, rules)
 	if err != nil {
 		return lifecycle.Outcome{}, err
 	}
@@ -136,7 +151,7 @@ func (s *CollectorSyncer) Sync(ctx context.Context, c *fleetmanagementv1alpha1.C
 		now.showGiven(c, live)
 		return lifecycle.Outcome{}, err
 	}
-	if wanted := (naming{c.Spec.Name, c.Spec.Enabled}); !wanted.standsIn(live) && !st.failed(c) {
+	if wanted := (naming{c.Spec.Name, c.Spec.Enabled}); !wanted.standsIn(live) && st.mayName(c) {
 		if st.misnamed = s.attempts.misnamed(c.UID, wanted, s.Clock.Now()); st.misnamed == nil {
 			s.attempts.begin(c, st)
 			s.namer.submit(c.Spec.ID, wanted)

@@ -14,6 +14,7 @@ import (
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
 	"github.com/candor-dev/candor/internal/fleet/attributes"
 	fleetclient "github.com/candor-dev/candor/internal/fleet/client"
+	"github.com/candor-dev/candor/internal/fleet/tenant"
 )
 
 // step is what a pass has found out about a collector.
@@ -25,6 +26,8 @@ type step struct {
 	refused []refusedOp
 	// misnamed says why the collector does not get its name; nil if it does.
 	misnamed *refusedNaming
+	// forbidden says why TenantPolicies do not allow the collector to be given anything; empty if they do.
+	forbidden string
 }
 
 // failed says that somebody else set what is asked for, and that nothing is to be changed then.
@@ -32,19 +35,29 @@ func (s step) failed(c *fleetmanagementv1alpha1.Collector) bool {
 	return len(s.Conflicts) > 0 && c.Spec.ConflictPolicy == fleetmanagementv1alpha1.ConflictFail
 }
 
-// plan decides what a collector is to be given, and what leads there.
-func (s *CollectorSyncer) plan(ctx context.Context, c *fleetmanagementv1alpha1.Collector, live fleetclient.Collector, now attempt) (step, error) {
+// mayName says that the collector may be given its name.
+func (s step) mayName(c *fleetmanagementv1alpha1.Collector) bool {
+	return !s.failed(c) && s.forbidden == ""
+}
+
+// plan decides what a collector is to be given under the rules of its namespace, and what leads there.
+func (s *CollectorSyncer) plan(ctx context.Context, c *fleetmanagementv1alpha1.Collector, live fleetclient.Collector, now attempt, rules tenant.Rules) (step, error) {
 	owned, err := s.withOthers(ctx, c, live, now.owned(c.Status.AttributeOwners, live.RemoteAttributes))
 	if err != nil {
 		return step{}, err
 	}
-	layers, err := s.layers(ctx, c, factsOfLive(live, owned), owned)
+	f := factsOfLive(live, owned)
+	layers, err := s.layers(ctx, c, f, owned, rules)
 	if err != nil {
 		return step{}, err
 	}
-	want := attributes.Merge(layers, s.Limits.Beside(live.RemoteAttributes, owned, layers, c.Spec.ReleasePolicy))
+	forbidden, limits := rules.CheckCollector(f.id, f.attribute), s.Limits
+	if limits.Also = rules.CheckAttribute; forbidden != "" {
+		layers = nil
+	}
+	want := attributes.Merge(layers, limits.Beside(live.RemoteAttributes, owned, layers, c.Spec.ReleasePolicy))
 	plan := attributes.Diff(want, live.RemoteAttributes, owned, s.policiesOf(c))
-	return s.withoutRefused(c, step{Plan: plan, want: want}), nil
+	return s.withoutRefused(c, step{Plan: plan, want: want, forbidden: forbidden}), nil
 }
 
 // withOthers adds what other Collectors with the same ID gave before this one turned out to come first.
@@ -108,16 +121,24 @@ func asksTheSame(a, b fleetclient.Op) bool {
 }
 
 // layers returns what everybody asks for.
-func (s *CollectorSyncer) layers(ctx context.Context, c *fleetmanagementv1alpha1.Collector, f facts, owned []fleetmanagementv1alpha1.AttributeOwner) ([]attributes.Layer, error) {
+func (s *CollectorSyncer) layers(ctx context.Context, c *fleetmanagementv1alpha1.Collector, f facts, owned []fleetmanagementv1alpha1.AttributeOwner,
+	rules tenant.Rules,
+) ([]attributes.Layer, error) {
 	own := attributes.Layer{
 		Kind: fleetmanagementv1alpha1.OwnerCollector, Name: client.ObjectKeyFromObject(c).String(), Attributes: c.Spec.RemoteAttributes,
 	}
-	policies, err := s.policyLayers(ctx, c.Namespace, f, owned)
-	return append([]attributes.Layer{own}, policies...), err
+	policies, err := s.policyLayers(ctx, c.Namespace, f, owned, rules)
+	if err != nil {
+		return nil, err
+	}
+	syncs, err := s.externalLayers(ctx, c.Namespace, f, owned, rules)
+	return slices.Concat([]attributes.Layer{own}, policies, syncs), err
 }
 
-// policyLayers returns what the policies of a namespace ask for.
-func (s *CollectorSyncer) policyLayers(ctx context.Context, namespace string, f facts, owned []fleetmanagementv1alpha1.AttributeOwner) ([]attributes.Layer, error) {
+// policyLayers returns what the policies of a namespace ask for, and its rules allow.
+func (s *CollectorSyncer) policyLayers(ctx context.Context, namespace string, f facts, owned []fleetmanagementv1alpha1.AttributeOwner,
+	rules tenant.Rules,
+) ([]attributes.Layer, error) {
 	var list fleetmanagementv1alpha1.RemoteAttributePolicyList
 	if err := s.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
 		return nil, fmt.Errorf("listing the RemoteAttributePolicies of %s: %w", namespace, err)
@@ -134,7 +155,7 @@ func (s *CollectorSyncer) policyLayers(ctx context.Context, namespace string, f 
 		case err != nil:
 			// A typing error in a selector takes nothing away.
 			layer.Attributes = givenBy(layer, owned)
-		case !selector.meets(f):
+		case !selector.meets(f), rules.CheckSelector(p.Spec.Selector.Matchers, p.Spec.Selector.CollectorIDs) != nil:
 			continue
 		}
 		layers = append(layers, layer)

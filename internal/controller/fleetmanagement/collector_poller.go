@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// askedSpacing is the least time between two lists of which the second was asked for by a Collector that no list had shown.
+	// askedSpacing is the least time between two lists of which the second was asked for.
 	askedSpacing = 10 * time.Second
 	// failedSpacing is how long after a list that failed the next one comes, unless the fault says so.
 	failedSpacing = time.Minute
@@ -47,6 +47,8 @@ type collectorPoller struct {
 	mu sync.Mutex
 	// askers wait for the next list.
 	askers map[client.ObjectKey]bool
+	// visitors are called after it: they are no Collectors, and want a list that is young.
+	visitors map[client.ObjectKey]func()
 	// failure is why the last list failed, and failedUntil when the next one comes.
 	failure     error
 	failedUntil time.Time
@@ -54,7 +56,7 @@ type collectorPoller struct {
 
 func newCollectorPoller(config CollectorConfig, wake func(client.ObjectKey)) *collectorPoller {
 	return &collectorPoller{
-		CollectorConfig: config, wake: wake, askers: map[client.ObjectKey]bool{},
+		CollectorConfig: config, wake: wake, askers: map[client.ObjectKey]bool{}, visitors: map[client.ObjectKey]func(){},
 		asked: make(chan struct{}, 1), recovered: make(chan struct{}, 1),
 	}
 }
@@ -67,13 +69,34 @@ func (p *collectorPoller) ask(c client.Object) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failure != nil {
-		f := *fault.Of(p.failure, fleetmanagementv1alpha1.ReasonSyncFailed)
-		f.Kind, f.After, f.Err = fault.Wait, max(p.failedUntil.Sub(p.Clock.Now()), time.Second), p.failure
-		return &f
+		return p.failed()
 	}
 	p.askers[client.ObjectKeyFromObject(c)] = true
 	signal(p.asked)
 	return lifecycle.ErrPending
+}
+
+// within returns nil when the last list is younger than age. Otherwise it returns lifecycle.ErrPending, or why the last list failed, and
+// calls again once after the next one, which must not block.
+func (p *collectorPoller) within(age time.Duration, visitor client.ObjectKey, again func()) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if listed := p.Inventory.Listed(); !listed.IsZero() && p.Clock.Since(listed) < age {
+		return nil
+	}
+	p.visitors[visitor] = again
+	if p.failure != nil {
+		return p.failed()
+	}
+	signal(p.asked)
+	return lifecycle.ErrPending
+}
+
+// failed is why the last list failed, as a fault that waits for the next one. p.mu is held.
+func (p *collectorPoller) failed() error {
+	f := *fault.Of(p.failure, fleetmanagementv1alpha1.ReasonSyncFailed)
+	f.Kind, f.After, f.Err = fault.Wait, max(p.failedUntil.Sub(p.Clock.Now()), time.Second), p.failure
+	return &f
 }
 
 func signal(c chan<- struct{}) {
@@ -115,7 +138,7 @@ func (p *collectorPoller) rest(ctx context.Context) bool {
 			p.owesTheUnwell, again = true, true
 		case <-p.asked:
 			if soon := p.Inventory.Listed().Add(askedSpacing); p.isAsked() && (next.IsZero() || soon.Before(next)) {
-				next = soon
+				next, again = soon, !soon.After(p.Clock.Now())
 			}
 		}
 		if timer != nil {
@@ -127,10 +150,11 @@ func (p *collectorPoller) rest(ctx context.Context) bool {
 	}
 }
 
+// isAsked reports whether somebody waits for a list. After one that failed, all wait for its time.
 func (p *collectorPoller) isAsked() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.askers) > 0
+	return p.failure == nil && len(p.askers)+len(p.visitors) > 0
 }
 
 // timer rings at the given time; nil for never.
@@ -162,7 +186,10 @@ func (p *collectorPoller) poll(ctx context.Context) error {
 	if err == nil {
 		changes, err = p.Inventory.Refresh(ctx)
 	}
-	asked := p.note(err)
+	asked, visitors := p.note(err)
+	for _, again := range visitors {
+		defer again()
+	}
 	if err != nil {
 		p.owesTheUnwell = true
 		p.wakeThose(ctx, func(c *fleetmanagementv1alpha1.Collector) bool { return asked[client.ObjectKeyFromObject(c)] })
@@ -177,13 +204,13 @@ func (p *collectorPoller) poll(ctx context.Context) error {
 	return nil
 }
 
-// note remembers how a list went, and returns who asked for one. They may have asked when it was under way already: what it does not
-// show them, the next one will.
-func (p *collectorPoller) note(err error) map[client.ObjectKey]bool {
+// note remembers how a list went, and returns who asked for one, and whom to call. They may have asked when it was under way already:
+// what it does not show them, the next one will.
+func (p *collectorPoller) note(err error) (asked map[client.ObjectKey]bool, visitors map[client.ObjectKey]func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	asked := p.askers
-	p.askers = map[client.ObjectKey]bool{}
+	asked, visitors = p.askers, p.visitors
+	p.askers, p.visitors = map[client.ObjectKey]bool{}, map[client.ObjectKey]func(){}
 	p.failure = err
 	if err != nil {
 		wait := failedSpacing
@@ -192,7 +219,7 @@ func (p *collectorPoller) note(err error) map[client.ObjectKey]bool {
 		}
 		p.failedUntil = p.Clock.Now().Add(wait)
 	}
-	return asked
+	return asked, visitors
 }
 
 // changed says that a collector is no longer what the Collector's last pass saw.

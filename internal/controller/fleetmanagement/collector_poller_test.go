@@ -4,12 +4,20 @@
 package fleetmanagement
 
 import (
+	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/candor-dev/candor/internal/fault"
 	fleetclient "github.com/candor-dev/candor/internal/fleet/client"
 	"github.com/candor-dev/candor/internal/fleet/inventory"
+	"github.com/candor-dev/candor/internal/lifecycle"
 )
 
 func fleetLive(id string, local, remote map[string]string) fleetclient.Collector {
@@ -41,4 +49,62 @@ func TestWhatAListMakesCollectorsBeLookedAtFor(t *testing.T) {
 			NewWithT(t).Expect(changed(c.change)).To(Equal(c.wakes))
 		})
 	}
+}
+
+// shownList is a Fleet Management that answers each list with an error, if it has one.
+type shownList struct {
+	CollectorAPI
+	lists atomic.Int32
+	fails atomic.Pointer[fault.Fault]
+}
+
+func (*shownList) Available() error { return nil }
+
+func (s *shownList) list(context.Context, ...string) ([]fleetclient.Collector, error) {
+	s.lists.Add(1)
+	if f := s.fails.Load(); f != nil {
+		return nil, f
+	}
+	return nil, nil
+}
+
+func TestAVisitorGetsAYoungListAndNoListOfItsOwn(t *testing.T) {
+	g := NewWithT(t)
+	c, api := clocktesting.NewFakeClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)), &shownList{}
+	p := newCollectorPoller(CollectorConfig{
+		Client: newReplica(t).cache.objects, API: api, Clock: c, Inventory: NewCollectorInventory(api.list, c), PollInterval: time.Hour,
+	}, func(client.ObjectKey) {})
+	called := make(chan string, 10)
+	within := func(visitor string) error {
+		return p.within(5*time.Minute, client.ObjectKey{Name: visitor}, func() { called <- visitor })
+	}
+	g.Expect(within("early")).To(MatchError(lifecycle.ErrPending), "before any list")
+	go func() { _ = p.Start(t.Context()) }()
+	g.Eventually(called).Should(Receive(Equal("early")))
+	g.Expect(within("early")).To(Succeed())
+
+	c.Step(5 * time.Minute)
+	g.Expect(within("a")).To(MatchError(lifecycle.ErrPending))
+	g.Expect(within("a")).To(MatchError(lifecycle.ErrPending))
+	g.Expect(within("b")).To(Or(MatchError(lifecycle.ErrPending), Succeed()))
+	g.Eventually(called).Should(Receive(Equal("a")))
+	g.Expect(within("a")).To(Succeed())
+	g.Eventually(api.lists.Load).Should(BeEquivalentTo(2))
+
+	api.fails.Store(&fault.Fault{Kind: fault.Retry, Reason: "SyncFailed", Err: errors.New("broken")})
+	c.Step(5 * time.Minute)
+	for len(called) > 0 {
+		<-called
+	}
+	g.Expect(within("a")).To(MatchError(lifecycle.ErrPending))
+	g.Eventually(called).Should(Receive(Equal("a")))
+	var f *fault.Fault
+	g.Expect(errors.As(within("a"), &f)).To(BeTrue())
+	g.Expect([]any{f.Kind, f.After}).To(Equal([]any{fault.Wait, time.Minute}), "why it failed, and when the next one comes")
+	g.Consistently(api.lists.Load, "50ms").Should(BeEquivalentTo(3), "nobody has it list sooner")
+	api.fails.Store(nil)
+	g.Eventually(c.HasWaiters).Should(BeTrue())
+	c.Step(time.Minute)
+	g.Eventually(called).Should(Receive(Equal("a")), "who came during the outage is told when it is over")
+	g.Expect(within("a")).To(Succeed())
 }

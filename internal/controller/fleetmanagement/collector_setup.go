@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
@@ -45,7 +46,12 @@ func SetupCollectors(mgr manager.Manager, options controller.Options, s *Collect
 		Watches(&fleetmanagementv1alpha1.Collector{}, handler.Funcs{DeleteFunc: s.gone}).
 		Watches(&fleetmanagementv1alpha1.RemoteAttributePolicy{}, handler.EnqueueRequestsFromMapFunc(s.concernedBy),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&fleetmanagementv1alpha1.ExternalAttributeSync{}, handler.EnqueueRequestsFromMapFunc(s.concernedBy),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(s.queue.source())
+	b = s.Tenancy.watch(b, func(ctx context.Context, namespace string) []reconcile.Request {
+		return lifecycle.Requests(ctx, s.Client, &fleetmanagementv1alpha1.CollectorList{}, client.InNamespace(namespace))
+	})
 	return complete(b, reconcilerFor(mgr, s.Clock, s, "Collector", fleetmanagementv1alpha1.CollectorFinalizer, s.Metrics,
 		func(o *fleetmanagementv1alpha1.Collector) *metav1.Time { return o.Status.LastPing }), "collector")
 }
@@ -63,9 +69,12 @@ func (o *ownQueue) source() source.Source {
 	})
 }
 
-func (o *ownQueue) add(key client.ObjectKey) {
+func (o *ownQueue) add(key client.ObjectKey) { o.addAfter(key, 0) }
+
+// addAfter adds in a while, by the clock of the machine.
+func (o *ownQueue) addAfter(key client.ObjectKey, wait time.Duration) {
 	if q := o.queue.Load(); q != nil {
-		(*q).Add(reconcile.Request{NamespacedName: key})
+		(*q).AddAfter(reconcile.Request{NamespacedName: key}, wait)
 	}
 }
 
@@ -80,14 +89,13 @@ func (s *CollectorSyncer) gone(ctx context.Context, e event.DeleteEvent, q workq
 	}
 }
 
-// concernedBy maps a policy, as it is or was, to the Collectors that its selector means. It goes by what passes go by, the
+// concernedBy maps a policy or a sync, as it is or was, to the Collectors that its selector means. It goes by what passes go by, the
 // inventory: a status may be behind.
 func (s *CollectorSyncer) concernedBy(ctx context.Context, o client.Object) []reconcile.Request {
-	p := o.(*fleetmanagementv1alpha1.RemoteAttributePolicy)
-	selector, err := compile(p)
+	selector, err := compile(o)
 	var list fleetmanagementv1alpha1.CollectorList
-	if err := s.Client.List(ctx, &list, client.InNamespace(p.Namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
-		logf.FromContext(ctx).Error(err, "Cannot list the Collectors that a policy concerns")
+	if err := s.Client.List(ctx, &list, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
+		logf.FromContext(ctx).Error(err, "Cannot list the Collectors that a selector concerns")
 		return nil
 	}
 	var all []reconcile.Request

@@ -74,6 +74,11 @@ func outcomeOf(c *fleetmanagementv1alpha1.Collector, st step, invalid int) lifec
 				list(st.Conflicts)),
 		}
 	}
+	if st.forbidden != "" {
+		return lifecycle.Outcome{
+			Reason: fleetmanagementv1alpha1.ReasonTenantForbidden, Status: metav1.ConditionFalse, Message: "Nothing is given. " + st.forbidden,
+		}
+	}
 	given := slices.DeleteFunc(slices.Clone(st.Owners), func(o fleetmanagementv1alpha1.AttributeOwner) bool {
 		return slices.ContainsFunc(st.refused, func(r refusedOp) bool { return r.op.Key == o.Key })
 	})
@@ -151,7 +156,7 @@ func decidedNow(c *fleetmanagementv1alpha1.Collector, st step) []string {
 			return o.Key == tie.Key && o.OwnerKind == tie.Kind && o.OwnerName == tie.Winner
 		})
 		if !decided {
-			ties = append(ties, fmt.Sprintf("%s: that of %s is taken, not that of %s", quote(tie.Key), tie.Winner, strings.Join(tie.Others, ", ")))
+			ties = append(ties, fmt.Sprintf("%s: that of %s %s is taken, not that of %s", quote(tie.Key), tie.Kind, tie.Winner, strings.Join(tie.Others, ", ")))
 		}
 	}
 	return ties
@@ -167,7 +172,7 @@ func (s *CollectorSyncer) announce(c *fleetmanagementv1alpha1.Collector, now att
 	}
 	if len(ties) > 0 {
 		lifecycle.Announce(s.Recorder, c, warning, fleetmanagementv1alpha1.EventPriorityTie, fmt.Sprintf(
-			"Policies of equal priority give different values: %s. Give one of them a higher spec.priority.", list(ties)))
+			"Objects of equal standing give different values: %s. Of policies the higher spec.priority wins, of ExternalAttributeSyncs the first by name.", list(ties)))
 	}
 }
 

@@ -54,6 +54,8 @@ type Metrics struct {
 	age           *prometheus.HistogramVec
 	orphans       prometheus.Gauge
 	batchSize     prometheus.Histogram
+	fetches       *prometheus.CounterVec
+	fetchTime     *prometheus.HistogramVec
 	limits        *prometheus.GaugeVec
 	scrape        *scrapeCollector
 }
@@ -91,13 +93,22 @@ func NewMetrics() *Metrics {
 			Name: "fleet_stack_limit",
 			Help: "What Fleet Management grants the whole stack, by limit: collectors, pipelines or requests_per_second. Absent where it does not tell.",
 		}, []string{"limit"}),
+		fetches: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fleet_external_sync_fetches_total",
+			Help: "Times that an ExternalAttributeSync asked its source for records, by the kind of the source and by outcome: fetched, unchanged or failed.",
+		}, []string{"kind", "outcome"}),
+		fetchTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "fleet_external_sync_fetch_duration_seconds",
+			Help:    "Seconds that a source took for that, by its kind.",
+			Buckets: []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30},
+		}, []string{"kind"}),
 		scrape: newScrapeCollector(),
 	}
 }
 
 // Collectors returns everything there is to register.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.passes, m.drift, m.renames, m.age, m.orphans, m.batchSize, m.limits, m.scrape}
+	return []prometheus.Collector{m.passes, m.drift, m.renames, m.age, m.orphans, m.batchSize, m.fetches, m.fetchTime, m.limits, m.scrape}
 }
 
 func (m *Metrics) passed(kind, reason string) { m.passes.WithLabelValues(kind, reason).Inc() }
@@ -164,6 +175,39 @@ func (m *Metrics) CountPolicies(mgr manager.Manager) {
 	})
 }
 
+// fetched notes how a source was asked.
+func (m *Metrics) fetched(kind string, unchanged bool, err error, took time.Duration) {
+	outcome := "fetched"
+	switch {
+	case err != nil:
+		outcome = "failed"
+	case unchanged:
+		outcome = "unchanged"
+	}
+	m.fetches.WithLabelValues(kind, outcome).Inc()
+	m.fetchTime.WithLabelValues(kind).Observe(took.Seconds())
+}
+
+// CountExternalSyncs has scrapes count ExternalAttributeSyncs and what they give, once this replica leads.
+func (m *Metrics) CountExternalSyncs(mgr manager.Manager) {
+	of := func(o lifecycle.Object) *fleetmanagementv1alpha1.ExternalAttributeSyncStatus {
+		return &o.(*fleetmanagementv1alpha1.ExternalAttributeSync).Status
+	}
+	m.scrape.count(tally{
+		kind: "ExternalAttributeSync", list: &fleetmanagementv1alpha1.ExternalAttributeSyncList{}, reader: mgr.GetCache(), leads: mgr.Elected(),
+		sums: []sum{
+			{m.scrape.records, func(o lifecycle.Object) float64 { return float64(of(o).RecordsSeen) }},
+			{m.scrape.ownedKeys, func(o lifecycle.Object) float64 { return float64(of(o).RecordsApplied) }},
+			{m.scrape.stalled, func(o lifecycle.Object) float64 {
+				if meta.IsStatusConditionTrue(*o.StatusConditions(), fleetmanagementv1alpha1.ConditionStalled) {
+					return 1
+				}
+				return 0
+			}},
+		},
+	})
+}
+
 // heldBack notes why an object that is being deleted cannot go yet: the condition does not tell what kind of fault it was.
 func (m *Metrics) heldBack(uid types.UID, why error) {
 	if errors.Is(why, lifecycle.ErrPending) {
@@ -203,11 +247,21 @@ type tally struct {
 	// stack is the kind's name among the limits of the stack, and held counts what the stack holds; empty for neither.
 	stack string
 	held  func() (int, bool)
+	// sums are what is added up over the objects.
+	sums []sum
+}
+
+// sum is a number of each object, added up.
+type sum struct {
+	desc *prometheus.Desc
+	of   func(lifecycle.Object) float64
 }
 
 // scrapeCollector counts what is in the cache and in the inventories, so that the numbers are right after a restart and cannot drift.
 type scrapeCollector struct {
 	resources, blocked, stack *prometheus.Desc
+	// records, ownedKeys and stalled are of ExternalAttributeSyncs.
+	records, ownedKeys, stalled *prometheus.Desc
 
 	mu      sync.Mutex
 	tallies []tally
@@ -218,12 +272,18 @@ type scrapeCollector struct {
 func newScrapeCollector() *scrapeCollector {
 	return &scrapeCollector{
 		resources: prometheus.NewDesc("fleet_resources",
-			"Pipelines, Collectors and RemoteAttributePolicies, by the status and the reason of their condition Ready: Unknown and Pending where there is none yet.",
+			"Objects of fleetmanagement.grafana.com, by the status and the reason of their condition Ready: Unknown and Pending where there is none yet.",
 			[]string{"kind", "ready", "reason"}, nil),
 		blocked: prometheus.NewDesc("fleet_deletions_blocked",
 			"Objects that cannot go, since what they stand for could not be removed from Fleet Management, by the reason why not.", []string{"kind", "reason"}, nil),
 		stack: prometheus.NewDesc("fleet_stack_objects",
 			"What the whole stack holds as far as this cluster knows, by kind: collectors or pipelines.", []string{"kind"}, nil),
+		records: prometheus.NewDesc("fleet_external_sync_records",
+			"Records that the last good fetches of all ExternalAttributeSyncs returned.", nil, nil),
+		ownedKeys: prometheus.NewDesc("fleet_external_sync_owned_keys",
+			"Collectors that ExternalAttributeSyncs give attributes, added up over all of them.", nil, nil),
+		stalled: prometheus.NewDesc("fleet_external_syncs_stalled",
+			"ExternalAttributeSyncs whose last fetch is held back, because it would take away too much.", nil, nil),
 		causes: map[types.UID]string{},
 	}
 }
@@ -239,6 +299,9 @@ func (c *scrapeCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.resources
 	ch <- c.blocked
 	ch <- c.stack
+	ch <- c.records
+	ch <- c.ownedKeys
+	ch <- c.stalled
 }
 
 // Collect implements prometheus.Collector. A cache that cannot be read yields no numbers rather than wrong ones.
@@ -275,11 +338,14 @@ func (c *scrapeCollector) collect(ctx context.Context, ch chan<- prometheus.Metr
 		return err
 	}
 	type group struct{ ready, reason string }
-	groups, blocked := map[group]int{}, map[string]int{}
+	groups, blocked, sums := map[group]int{}, map[string]int{}, make([]float64, len(t.sums))
 	err := meta.EachListItem(list, func(item runtime.Object) error {
 		o := item.(lifecycle.Object)
 		ready, reason := verdictOf(o)
 		groups[group{ready, reason}]++
+		for i, s := range t.sums {
+			sums[i] += s.of(o)
+		}
 		if !o.GetDeletionTimestamp().IsZero() {
 			leaving[o.GetUID()] = true
 			if reason == fleetmanagementv1alpha1.ReasonDeleteFailed {
@@ -290,6 +356,9 @@ func (c *scrapeCollector) collect(ctx context.Context, ch chan<- prometheus.Metr
 	})
 	for g, n := range groups {
 		ch <- prometheus.MustNewConstMetric(c.resources, prometheus.GaugeValue, float64(n), t.kind, g.ready, g.reason)
+	}
+	for i, s := range t.sums {
+		ch <- prometheus.MustNewConstMetric(s.desc, prometheus.GaugeValue, sums[i])
 	}
 	for reason, n := range blocked {
 		ch <- prometheus.MustNewConstMetric(c.blocked, prometheus.GaugeValue, float64(n), t.kind, reason)

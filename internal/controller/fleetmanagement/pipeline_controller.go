@@ -68,20 +68,24 @@ type PipelineConfig struct {
 	Cluster string
 	// NameScope is one of the name scopes; it holds for Pipelines that say nothing else.
 	NameScope string
+	// Tenancy says what may be done where; nil allows all.
+	Tenancy *Tenancy
 	// DriftPolicy holds for Pipelines that say nothing else.
 	DriftPolicy fleetmanagementv1alpha1.DriftPolicy
 	// DriftInterval is the time between two polls; zero for no poll.
 	DriftInterval time.Duration
 	// GCOrphans deletes pipelines whose object is gone.
 	GCOrphans bool
+	// ValidateBeforeApply has Fleet Management check contents, by a request of its own, before they are written.
+	ValidateBeforeApply bool
 }
 
 // PipelineSyncer makes pipelines in Fleet Management what Pipelines ask for.
 type PipelineSyncer struct {
 	PipelineConfig
 	queue ownQueue
-	// recovered holds one signal at most.
-	recovered chan struct{}
+	// recovered and listed hold one signal at most.
+	recovered, listed chan struct{}
 
 	mu sync.Mutex
 	// refused holds what Fleet Management refused for good, by the UID of the Pipeline.
@@ -90,7 +94,7 @@ type PipelineSyncer struct {
 
 // NewPipelineSyncer returns a PipelineSyncer.
 func NewPipelineSyncer(config PipelineConfig) *PipelineSyncer {
-	return &PipelineSyncer{PipelineConfig: config, recovered: make(chan struct{}, 1), refused: map[types.UID]refusedWrite{}}
+	return &PipelineSyncer{PipelineConfig: config, recovered: make(chan struct{}, 1), listed: make(chan struct{}, 1), refused: map[types.UID]refusedWrite{}}
 }
 
 // NewPipelineInventory returns the inventory of pipelines that list returns. It is content with a list that a poll keeps young; an
@@ -105,6 +109,10 @@ func NewPipelineInventory(list func(context.Context) ([]fleetclient.Pipeline, er
 		List: patient(list, c), Clock: c, MaxAge: age,
 		ID:   func(p fleetclient.Pipeline) string { return p.ID },
 		Name: func(p fleetclient.Pipeline) string { return p.Name },
+		Owner: func(p fleetclient.Pipeline) string {
+			owner, _ := pipelines.StampOf(p)
+			return string(owner.UID)
+		},
 	}
 }
 
@@ -143,6 +151,9 @@ func (s *PipelineSyncer) Settled(*fleetmanagementv1alpha1.Pipeline) (time.Durati
 // Gate implements lifecycle.Gater: a Pipeline that must not write, or cannot, leaves nothing behind and needs no finalizer.
 func (s *PipelineSyncer) Gate(ctx context.Context, p *fleetmanagementv1alpha1.Pipeline) error {
 	if !pipelines.IsMirror(p) {
+		if err := s.Tenancy.checkMatchers(ctx, p.Namespace, p.Spec.Matchers); err != nil {
+			return err
+		}
 		if err := s.refuseDuplicate(ctx, p); err != nil {
 			return err
 		}
@@ -220,6 +231,7 @@ func (s *PipelineSyncer) sync(ctx context.Context, p *fleetmanagementv1alpha1.Pi
 	if err := s.Inventory.Ensure(ctx); err != nil {
 		return lifecycle.Outcome{}, err
 	}
+	s.recognise(p)
 	return pass.run(ctx)
 }
 
@@ -227,6 +239,8 @@ func (s *PipelineSyncer) sync(ctx context.Context, p *fleetmanagementv1alpha1.Pi
 type pipelinePass struct {
 	*PipelineSyncer
 	p *fleetmanagementv1alpha1.Pipeline
+	// passed is the hash of what Fleet Management said in this pass that it would take.
+	passed string
 	// then is what to say once the status is stored.
 	then []func()
 }

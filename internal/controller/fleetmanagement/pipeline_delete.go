@@ -100,7 +100,7 @@ func (s *PipelineSyncer) present(ctx context.Context, p *fleetmanagementv1alpha1
 }
 
 func (s *PipelineSyncer) belongings(ctx context.Context, p *fleetmanagementv1alpha1.Pipeline) []fleetclient.Pipeline {
-	return pipelines.Belongings(s.input(ctx, p, s.stampedBy(p)))
+	return pipelines.Belongings(s.input(ctx, p))
 }
 
 // unmark takes the stamp off what a mirror managed before it became one: it would look as if its object had got lost. A mirror that

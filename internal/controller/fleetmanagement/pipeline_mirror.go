@@ -39,6 +39,10 @@ func (s *PipelineSyncer) mirror(ctx context.Context, p *fleetmanagementv1alpha1.
 			Message: s.nothingToMirror(p),
 		}, nil
 	}
+	// What counts is what would be shown: the spec follows it.
+	if err := s.Tenancy.checkMatchers(ctx, p.Namespace, live.Matchers); err != nil {
+		return lifecycle.Outcome{}, err
+	}
 	shown := pipelines.Desired(p, s.name(p))
 	shown.Source = nil
 	remote := live
@@ -123,4 +127,17 @@ func (s *PipelineSyncer) nothingToMirror(p *fleetmanagementv1alpha1.Pipeline) st
 		return fmt.Sprintf("Fleet Management has no pipeline of the ID %q: correct the annotation %s, or delete the object.", id, annotation)
 	}
 	return fmt.Sprintf("Fleet Management has no pipeline of the name %q: set the annotation %s to the ID of the one that is meant.", s.name(p), annotation)
+}
+
+// recognise takes the pipeline that a discovery found for the object's own, where no pass has found or made one yet and nobody else
+// stamped it. The spec as it was created is what stood there: what differs from that, somebody changed since.
+func (s *PipelineSyncer) recognise(p *fleetmanagementv1alpha1.Pipeline) {
+	live, exists := s.Inventory.Get(p.Annotations[fleetmanagementv1alpha1.AnnotationPipelineID])
+	if _, isStamped := pipelines.StampOf(live); !exists || isStamped || p.Status.ID != "" || p.Status.SyncedHash != "" || live.Name != s.name(p) {
+		return
+	}
+	p.Status.ID, p.Status.Adopted = live.ID, true
+	if p.Generation == 1 {
+		p.Status.SyncedName, p.Status.SyncedHash = live.Name, pipelines.Hash(pipelines.Desired(p, live.Name))
+	}
 }

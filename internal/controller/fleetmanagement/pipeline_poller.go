@@ -55,8 +55,19 @@ func (p *pipelinePoller) Start(ctx context.Context) error {
 		case <-p.recovered:
 			p.wakeUnwell(ctx)
 			p.look(ctx, p.Inventory.Ensure)
+		case <-p.listed:
+			p.look(ctx, func(context.Context) error { return nil })
 		}
 	}
+}
+
+// within has pipelines listed unless the last list is younger than age. What a list brings, the poller looks at, too.
+func (s *PipelineSyncer) within(ctx context.Context, age time.Duration) error {
+	listed, err := s.Inventory.EnsureWithin(ctx, age)
+	if listed {
+		signal(s.listed)
+	}
+	return err
 }
 
 func (p *pipelinePoller) poll(ctx context.Context, list func(context.Context) error) {
@@ -88,9 +99,8 @@ func (p *pipelinePoller) compare(ctx context.Context, stack string, list func(co
 		log.Error(err, "Cannot list Pipelines")
 		return nil, false
 	}
-	stamped := p.byStamp()
 	for i := range objects {
-		if o := &objects[i]; o.Status.Stack != stack || p.differs(ctx, o, stamped[o.UID]) {
+		if o := &objects[i]; o.Status.Stack != stack || p.differs(ctx, o) {
 			p.queue.add(client.ObjectKeyFromObject(o))
 		}
 	}
@@ -103,21 +113,9 @@ func (s *PipelineSyncer) objects(ctx context.Context) ([]fleetmanagementv1alpha1
 	return list.Items, err
 }
 
-// byStamp returns the pipelines that carry a stamp of this cluster, by its UID.
-func (s *PipelineSyncer) byStamp() map[types.UID][]fleetclient.Pipeline {
-	all := map[types.UID][]fleetclient.Pipeline{}
-	s.Inventory.All(func(live fleetclient.Pipeline) bool {
-		if owner, is := pipelines.StampOf(live); is && owner.Cluster == s.Cluster {
-			all[owner.UID] = append(all[owner.UID], live)
-		}
-		return true
-	})
-	return all
-}
-
 // differs reports whether a pass over a Pipeline would do or store something. It may say so once too often: a pass costs no call
 // where nothing is due.
-func (s *PipelineSyncer) differs(ctx context.Context, o *fleetmanagementv1alpha1.Pipeline, stamped []fleetclient.Pipeline) bool {
+func (s *PipelineSyncer) differs(ctx context.Context, o *fleetmanagementv1alpha1.Pipeline) bool {
 	if !meta.IsStatusConditionTrue(o.Status.Conditions, fleetmanagementv1alpha1.ConditionSynced) {
 		return true
 	}
@@ -133,7 +131,7 @@ func (s *PipelineSyncer) differs(ctx context.Context, o *fleetmanagementv1alpha1
 		}
 		live = &shown
 	} else {
-		d := pipelines.Decide(s.input(ctx, o, stamped))
+		d := pipelines.Decide(s.input(ctx, o))
 		if d.Action != pipelines.Keep || len(d.Strays) > 0 {
 			return true
 		}
@@ -153,13 +151,13 @@ func (s *PipelineSyncer) orphans(objects []fleetmanagementv1alpha1.Pipeline) []f
 		living[objects[i].UID], named[s.owner(&objects[i]).String()] = true, true
 	}
 	var all []fleetclient.Pipeline
-	for uid, stamped := range s.byStamp() {
-		for _, live := range stamped {
-			if owner, _ := pipelines.StampOf(live); !living[uid] && !named[owner.String()] {
-				all = append(all, live)
-			}
+	s.Inventory.All(func(live fleetclient.Pipeline) bool {
+		owner, is := pipelines.StampOf(live)
+		if is && owner.Cluster == s.Cluster && !living[owner.UID] && !named[owner.String()] {
+			all = append(all, live)
 		}
-	}
+		return true
+	})
 	return all
 }
 

@@ -59,6 +59,9 @@ func SetupPipelines(mgr manager.Manager, options controller.Options, s *Pipeline
 	b := builderFor(mgr, options, "pipeline", &fleetmanagementv1alpha1.Pipeline{}, wakes, also).
 		Watches(&fleetmanagementv1alpha1.Pipeline{}, s.namesakes()).
 		WatchesRawSource(s.queue.source())
+	b = s.Tenancy.watch(b, func(ctx context.Context, namespace string) []reconcile.Request {
+		return lifecycle.Requests(ctx, s.Client, &fleetmanagementv1alpha1.PipelineList{}, client.InNamespace(namespace))
+	})
 	return complete(b, reconcilerFor(mgr, s.Clock, s, "Pipeline", fleetmanagementv1alpha1.PipelineFinalizer, s.Metrics,
 		func(o *fleetmanagementv1alpha1.Pipeline) *metav1.Time { return o.Status.UpdatedAt }), "pipeline")
 }

@@ -55,7 +55,7 @@ var errRestless = &fault.Fault{
 func (s *pipelinePass) run(ctx context.Context) (lifecycle.Outcome, error) {
 	err := error(errRestless)
 	for range lookAgain {
-		d := pipelines.Decide(s.input(ctx, s.p, s.stampedBy(s.p)))
+		d := pipelines.Decide(s.input(ctx, s.p))
 		if news, lookErr := s.confirm(ctx, d); lookErr != nil {
 			return lifecycle.Outcome{}, lookErr
 		} else if news {
@@ -91,26 +91,21 @@ func (s *pipelinePass) refuse(reason string, err error) lifecycle.Outcome {
 	return s.conclude(lifecycle.Outcome{Reason: reason, Message: err.Error(), Status: metav1.ConditionFalse, PollAfter: refusedPipelineFor, Silent: true})
 }
 
-func (s *PipelineSyncer) input(ctx context.Context, p *fleetmanagementv1alpha1.Pipeline, stamped []fleetclient.Pipeline) pipelines.Input {
+func (s *PipelineSyncer) input(ctx context.Context, p *fleetmanagementv1alpha1.Pipeline) pipelines.Input {
 	return pipelines.Input{
 		Want: pipelines.Desired(p, s.name(p)), Owner: s.owner(p), Generation: p.Generation, Status: p.Status,
-		Adoption: cmp.Or(p.Spec.AdoptionPolicy, fleetmanagementv1alpha1.AdoptIfUnmanaged),
-		Drift:    cmp.Or(p.Spec.DriftPolicy, s.DriftPolicy, fleetmanagementv1alpha1.DriftCorrect),
-		Poll:     s.DriftInterval, Now: s.Clock.Now(), Live: s.Inventory, Stamped: stamped,
+		Discovered: p.Annotations[fleetmanagementv1alpha1.AnnotationPipelineID],
+		Adoption:   cmp.Or(p.Spec.AdoptionPolicy, fleetmanagementv1alpha1.AdoptIfUnmanaged),
+		Drift:      cmp.Or(p.Spec.DriftPolicy, s.DriftPolicy, fleetmanagementv1alpha1.DriftCorrect),
+		Poll:       s.DriftInterval, Now: s.Clock.Now(), Live: s.Inventory, Stamped: s.stampedBy(p),
 		HolderOf: func(live fleetclient.Pipeline) (pipelines.Holder, bool) { return s.holderOf(ctx, live, p.Status.Stack) },
 	}
 }
 
+// stampedBy returns the pipelines that carry the stamp of an object.
 func (s *PipelineSyncer) stampedBy(p *fleetmanagementv1alpha1.Pipeline) []fleetclient.Pipeline {
-	var all []fleetclient.Pipeline
 	owner := s.owner(p)
-	s.Inventory.All(func(live fleetclient.Pipeline) bool {
-		if owner.Owns(live) {
-			all = append(all, live)
-		}
-		return true
-	})
-	return all
+	return slices.DeleteFunc(s.Inventory.OwnedBy(string(owner.UID)), func(live fleetclient.Pipeline) bool { return !owner.Owns(live) })
 }
 
 // stay concludes a pass that has nothing to write.
@@ -228,7 +223,11 @@ func (s *pipelinePass) write(ctx context.Context, d pipelines.Decision) (fleetcl
 	if err := s.refusedBefore(hash); err != nil {
 		return fleetclient.Pipeline{}, err
 	}
-	written, err := s.send(ctx, d)
+	var written fleetclient.Pipeline
+	err := s.checkFirst(ctx, d, hash)
+	if err == nil {
+		written, err = s.send(ctx, d)
+	}
 	s.noteRefusal(hash, err)
 	if err != nil {
 		return fleetclient.Pipeline{}, err

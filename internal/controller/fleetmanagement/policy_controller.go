@@ -30,8 +30,10 @@ type PolicySyncer struct {
 	// Client reads from a cache.
 	Client    client.Reader
 	Selectors *Selectors
-	Clock     clock.PassiveClock
-	Metrics   *Metrics
+	// Tenancy says what may be asked for where; nil allows all.
+	Tenancy *Tenancy
+	Clock   clock.PassiveClock
+	Metrics *Metrics
 }
 
 // Settled implements lifecycle.Settler: whom it concerns changes with the Collectors.
@@ -50,6 +52,9 @@ func (s *PolicySyncer) Sync(ctx context.Context, p *fleetmanagementv1alpha1.Remo
 	p.Status.MatchedCount = int32(len(ids)) //nolint:gosec // the objects of a cluster do not reach 2^31
 	s.setTruncated(p, len(ids))
 	p.Status.MatchedCollectorIDs = ids[:min(len(ids), maxMatchedIDs)]
+	if outcome, forbids, err := s.forbidden(ctx, p); err != nil || forbids {
+		return outcome, err
+	}
 	if len(ids) == 0 {
 		outcome := lifecycle.Outcome{
 			Reason: fleetmanagementv1alpha1.ReasonNoMatch, Status: metav1.ConditionFalse,
@@ -63,6 +68,27 @@ func (s *PolicySyncer) Sync(ctx context.Context, p *fleetmanagementv1alpha1.Remo
 	}
 	s.setSynced(p, metav1.ConditionTrue, outcome.Reason, outcome.Message)
 	return outcome, nil
+}
+
+// forbidden concludes a pass over a policy that the rules of its namespace do not allow.
+func (s *PolicySyncer) forbidden(ctx context.Context, p *fleetmanagementv1alpha1.RemoteAttributePolicy) (outcome lifecycle.Outcome, forbids bool, err error) {
+	rules, err := s.Tenancy.Rules(ctx, p.Namespace)
+	if err != nil {
+		s.setSynced(p, metav1.ConditionUnknown, fault.Of(err, fleetmanagementv1alpha1.ReasonListFailed).Reason, err.Error())
+		return lifecycle.Outcome{}, false, err
+	}
+	why := rules.CheckSelector(p.Spec.Selector.Matchers, p.Spec.Selector.CollectorIDs)
+	if why == nil {
+		return lifecycle.Outcome{}, false, nil
+	}
+	outcome = lifecycle.Outcome{
+		Reason: fleetmanagementv1alpha1.ReasonTenantForbidden, Status: metav1.ConditionFalse, Message: "Nothing gets these attributes. " + why.Error(),
+	}
+	if rules.Broken() != nil {
+		outcome.Message = "Nothing is given, and what was given stays. " + why.Error()
+	}
+	s.setSynced(p, outcome.Status, outcome.Reason, outcome.Message)
+	return outcome, true, nil
 }
 
 // match returns the IDs of the collectors that are meant, in order.

@@ -9,13 +9,14 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
 	fleetclient "github.com/candor-dev/candor/internal/fleet/client"
 	"github.com/candor-dev/candor/internal/fleet/matcher"
 )
 
-// Selectors compiles the selector of each policy once a generation. The zero value is ready; it is safe for concurrent use.
+// Selectors compiles the selector of each RemoteAttributePolicy and of each ExternalAttributeSync once a generation. The zero value is ready; it is safe for concurrent use.
 type Selectors struct {
 	mu       sync.Mutex
 	compiled map[types.UID]compiledSelector
@@ -27,34 +28,41 @@ type compiledSelector struct {
 	err        error
 }
 
-// selector is the compiled selector of a policy.
+// selector is the compiled selector of an object.
 type selector struct {
 	matcher.Selector
 	includeRemote bool
 }
 
-// of returns the selector of a policy; the error names each matcher that is none.
-func (s *Selectors) of(p *fleetmanagementv1alpha1.RemoteAttributePolicy) (selector, error) {
+// of returns the selector of an object; the error names each matcher that is none.
+func (s *Selectors) of(o client.Object) (selector, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known, is := s.compiled[p.UID]; is && known.generation == p.Generation {
+	if known, is := s.compiled[o.GetUID()]; is && known.generation == o.GetGeneration() {
 		return known.selector, known.err
 	}
-	compiled, err := compile(p)
-	entry := compiledSelector{generation: p.Generation, selector: compiled, err: err}
+	compiled, err := compile(o)
+	entry := compiledSelector{generation: o.GetGeneration(), selector: compiled, err: err}
 	if s.compiled == nil {
 		s.compiled = map[types.UID]compiledSelector{}
 	}
-	s.compiled[p.UID] = entry
+	s.compiled[o.GetUID()] = entry
 	return entry.selector, entry.err
 }
 
-func compile(p *fleetmanagementv1alpha1.RemoteAttributePolicy) (selector, error) {
-	compiled, err := matcher.Compile(p.Spec.Selector.Matchers, p.Spec.Selector.CollectorIDs)
-	return selector{compiled, p.Spec.Selector.IncludeRemote}, err
+func compile(o client.Object) (selector, error) {
+	var written fleetmanagementv1alpha1.PolicySelector // means nobody
+	switch o := o.(type) {
+	case *fleetmanagementv1alpha1.RemoteAttributePolicy:
+		written = o.Spec.Selector
+	case *fleetmanagementv1alpha1.ExternalAttributeSync:
+		written = o.Spec.Selector
+	}
+	compiled, err := matcher.Compile(written.Matchers, written.CollectorIDs)
+	return selector{compiled, written.IncludeRemote}, err
 }
 
-// forget drops the selector of a policy that is gone.
+// forget drops the selector of an object that is gone.
 func (s *Selectors) forget(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,9 +72,8 @@ func (s *Selectors) forget(uid types.UID) {
 // meets reports whether the selector means the collector of which the facts are.
 func (s selector) meets(f facts) bool {
 	return f.registered && s.Matches(f.id, func(key string) string {
-		// Fleet Management lets remote attributes win over local ones, except for those that are its own.
-		if value, is := f.others[key]; is && s.includeRemote && !strings.HasPrefix(key, reservedPrefix) {
-			return value
+		if s.includeRemote {
+			return f.attribute(key)
 		}
 		return f.local[key]
 	})
@@ -82,6 +89,14 @@ type facts struct {
 	// local is what the collector tells of itself, and others are the remote attributes as they would stand without us: what we
 	// give must not decide whether we give it.
 	local, others map[string]string
+}
+
+// attribute returns the value of an attribute. Fleet Management lets remote attributes win over local ones, except for those that are its own.
+func (f facts) attribute(key string) string {
+	if value, is := f.others[key]; is && !strings.HasPrefix(key, reservedPrefix) {
+		return value
+	}
+	return f.local[key]
 }
 
 // factsOf are the facts as a Collector's status tells them.

@@ -41,6 +41,8 @@ type Limits struct {
 	Key, Value int
 	// Total bounds the attributes of a collector, and Others is how many of them nobody here asks for.
 	Total, Others int
+	// Also returns why somebody else does not allow an attribute, empty if they do; nil allows all.
+	Also func(key, value string) string
 }
 
 // DefaultLimits are those that Grafana documents.
@@ -84,6 +86,8 @@ func (l Limits) Check(key, value string) string {
 		return fmt.Sprintf("a key has at most %d characters, and this one has %d", l.Key, utf8.RuneCountInString(key))
 	case utf8.RuneCountInString(value) > l.Value:
 		return fmt.Sprintf("a value has at most %d characters, and this one has %d", l.Value, utf8.RuneCountInString(value))
+	case l.Also != nil:
+		return l.Also(key, value)
 	default:
 		return ""
 	}

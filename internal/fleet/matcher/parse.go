@@ -47,7 +47,7 @@ func Parse(text string) (Matcher, error) {
 		m.name, m.text = CollectorID, CollectorID+text[end:]
 	}
 	if op == OpRegexp || op == OpNotRegexp {
-		if m.regexp, err = anchored(value); err != nil {
+		if m.regexp, err = Anchored(value); err != nil {
 			return Matcher{}, err
 		}
 	}
@@ -161,9 +161,9 @@ func closingQuote(text string) int {
 	return -1
 }
 
-// anchored compiles an expression that has to match a whole value. It is read by itself first: a)|(b would fit into the anchors
-// and escape from them.
-func anchored(expression string) (*regexp.Regexp, error) {
+// Anchored compiles an expression that has to match a whole value, as that of a matcher does; it refuses one that is too costly. The
+// expression is read by itself first: a)|(b would fit into the anchors and escape from them.
+func Anchored(expression string) (*regexp.Regexp, error) {
 	parsed, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
 		return nil, fmt.Errorf("the value is no regular expression of RE2: %w", err)

@@ -13,7 +13,6 @@ import (
 
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
 	"github.com/candor-dev/candor/internal/fleet/attributes"
-	"github.com/candor-dev/candor/internal/fleet/matcher"
 )
 
 type (
@@ -46,7 +45,7 @@ func checkID(old, now collector, f *findings) {
 	case old != nil:
 		f.refuse(path, now.Spec.ID, fmt.Sprintf("cannot be changed from %q: create another Collector, and delete this one", old.Spec.ID))
 	case strings.TrimSpace(now.Spec.ID) == "":
-		f.errs = append(f.errs, field.Required(path, "write the ID that the collector has in Fleet Management"))
+		f.require(path, "write the ID that the collector has in Fleet Management")
 	}
 }
 
@@ -57,7 +56,7 @@ func policyRules(o Options) []rule[policy] {
 			check: func(old, now policy, f *findings) {
 				path := spec.Child("attributes")
 				if len(now.Spec.Attributes) == 0 {
-					f.errs = append(f.errs, field.Required(path, "write at least one attribute, or delete the policy"))
+					f.require(path, "write at least one attribute, or delete the policy")
 				}
 				var before map[string]string
 				if old != nil {
@@ -90,43 +89,6 @@ func checkAttributes(path *field.Path, before, now map[string]string, limits att
 		}
 		if reason := limits.Check(key, now[key]); reason != "" {
 			f.refuse(path.Key(shorten(key)), unsaid, reason)
-		}
-	}
-}
-
-const (
-	maxMatchers     = 100
-	maxCollectorIDs = 1000
-)
-
-func checkSelector(path *field.Path, before, now fleetmanagementv1alpha1.PolicySelector, f *findings) {
-	if len(now.Matchers) == 0 && len(now.CollectorIDs) == 0 {
-		f.errs = append(f.errs, field.Required(path, "name collectors by matchers or by collectorIDs; an empty selector selects none"))
-	}
-	checkMatchers(path.Child("matchers"), before.Matchers, now.Matchers, f)
-	ids := path.Child("collectorIDs")
-	if len(now.CollectorIDs) > maxCollectorIDs {
-		f.errs = append(f.errs, field.TooMany(ids, len(now.CollectorIDs), maxCollectorIDs))
-	}
-	for i, id := range now.CollectorIDs {
-		if strings.TrimSpace(id) == "" && !slices.Contains(before.CollectorIDs, id) {
-			f.refuse(ids.Index(i), id, "an ID must not be blank: write one, or remove the item")
-		}
-	}
-}
-
-// checkMatchers leaves out what before holds already.
-func checkMatchers(path *field.Path, before, now []string, f *findings) {
-	if len(now) > maxMatchers {
-		f.errs = append(f.errs, field.TooMany(path, len(now), maxMatchers))
-		return
-	}
-	for i, text := range now {
-		if slices.Contains(before, text) {
-			continue
-		}
-		if _, err := matcher.Parse(text); err != nil {
-			f.refuse(path.Index(i), shorten(text), err.Error())
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
@@ -71,21 +72,31 @@ func TestTheSamplesAreFine(t *testing.T) {
 		NewWithT(t).Expect(yaml.UnmarshalStrict(text, into)).To(Succeed(), kind)
 	}
 	var (
-		p fleetmanagementv1alpha1.Pipeline
-		c fleetmanagementv1alpha1.Collector
-		r fleetmanagementv1alpha1.RemoteAttributePolicy
+		p  fleetmanagementv1alpha1.Pipeline
+		c  fleetmanagementv1alpha1.Collector
+		r  fleetmanagementv1alpha1.RemoteAttributePolicy
+		pd fleetmanagementv1alpha1.PipelineDiscovery
+		cd fleetmanagementv1alpha1.CollectorDiscovery
+		e  fleetmanagementv1alpha1.ExternalAttributeSync
+		tp fleetmanagementv1alpha1.TenantPolicy
 	)
-	read("pipeline", &p)
-	read("collector", &c)
-	read("remoteattributepolicy", &r)
-	g := NewWithT(t)
-	warnings, errs := Pipeline(nil, &p, Options{})
-	g.Expect(said(errs)).To(BeEmpty())
-	g.Expect(warnings).To(BeEmpty())
-	warnings, errs = Collector(nil, &c, Options{})
-	g.Expect(said(errs)).To(BeEmpty())
-	g.Expect(warnings).To(BeEmpty())
-	warnings, errs = RemoteAttributePolicy(nil, &r, Options{})
-	g.Expect(said(errs)).To(BeEmpty())
-	g.Expect(warnings).To(BeEmpty())
+	for kind, sample := range map[string]struct {
+		into  any
+		judge func() ([]string, field.ErrorList)
+	}{
+		"pipeline":              {&p, func() ([]string, field.ErrorList) { return Pipeline(nil, &p, Options{}) }},
+		"collector":             {&c, func() ([]string, field.ErrorList) { return Collector(nil, &c, Options{}) }},
+		"remoteattributepolicy": {&r, func() ([]string, field.ErrorList) { return RemoteAttributePolicy(nil, &r, Options{}) }},
+		"pipelinediscovery":     {&pd, func() ([]string, field.ErrorList) { return PipelineDiscovery(nil, &pd) }},
+		"collectordiscovery":    {&cd, func() ([]string, field.ErrorList) { return CollectorDiscovery(nil, &cd) }},
+		"externalattributesync": {&e, func() ([]string, field.ErrorList) { return ExternalAttributeSync(nil, &e, Options{}) }},
+		"tenantpolicy":          {&tp, func() ([]string, field.ErrorList) { return TenantPolicy(nil, &tp, Options{}) }},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			read(kind, sample.into)
+			warnings, errs := sample.judge()
+			NewWithT(t).Expect(said(errs)).To(BeEmpty())
+			NewWithT(t).Expect(warnings).To(BeEmpty())
+		})
+	}
 }

@@ -6,7 +6,6 @@ package validation
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -58,9 +57,9 @@ func pipelineRules(o Options) []rule[pipeline] {
 			},
 			check: func(_, now pipeline, f *findings) { checkNameScope(now, o.NameScope, f) },
 		},
-		annotationRule(fleetmanagementv1alpha1.AnnotationImportMode, fleetmanagementv1alpha1.ImportModeReadOnly, fleetmanagementv1alpha1.ImportModeAdopt),
-		annotationRule(fleetmanagementv1alpha1.AnnotationDryRun, "true", "false"),
-		annotationRule(fleetmanagementv1alpha1.AnnotationSkipRemoteDelete, "true", "false"),
+		annotationRule[pipeline](fleetmanagementv1alpha1.AnnotationImportMode, fleetmanagementv1alpha1.ImportModeReadOnly, fleetmanagementv1alpha1.ImportModeAdopt),
+		annotationRule[pipeline](fleetmanagementv1alpha1.AnnotationDryRun, "true", "false"),
+		annotationRule[pipeline](fleetmanagementv1alpha1.AnnotationSkipRemoteDelete, "true", "false"),
 	}
 }
 
@@ -83,7 +82,7 @@ func checkContents(p pipeline, maxBytes int, f *findings) {
 		return
 	}
 	if strings.TrimSpace(contents) == "" {
-		f.errs = append(f.errs, field.Required(path, "write the configuration that collectors get"))
+		f.require(path, "write the configuration that collectors get")
 		return
 	}
 	if maxBytes > 0 && len(contents) > maxBytes {
@@ -124,7 +123,7 @@ func checkSource(p pipeline, f *findings) {
 		}
 	case fleetmanagementv1alpha1.SourceGit, fleetmanagementv1alpha1.SourceTerraform, fleetmanagementv1alpha1.SourceGrafana:
 		if !named {
-			f.errs = append(f.errs, field.Required(path.Child("namespace"), "write it for the types Git, Terraform and Grafana, or leave source out"))
+			f.require(path.Child("namespace"), "write it for the types Git, Terraform and Grafana, or leave source out")
 		}
 	case fleetmanagementv1alpha1.SourceKubernetes:
 		f.warn(path.Child("type"), "Kubernetes is deprecated and not sent, since Fleet Management has no such source: leave source out")
@@ -162,22 +161,3 @@ func checkNameScope(p pipeline, defaultScope string, f *findings) {
 			"leave the dot out, or remove the annotation", key, fleetmanagementv1alpha1.NameScopeNone))
 	}
 }
-
-// annotationRule warns of a value that is as none.
-func annotationRule(key string, values ...string) rule[pipeline] {
-	return rule[pipeline]{
-		reads: func(p pipeline) any { return p.Annotations[key] },
-		check: func(_, now pipeline, f *findings) {
-			if value, set := now.Annotations[key]; set && !slices.Contains(values, value) {
-				f.warn(annotation(key), fmt.Sprintf("%q has no effect; it can be %s", shorten(value), strings.Join(values, " or ")))
-			}
-		},
-	}
-}
-
-func annotation(key string) *field.Path { return field.NewPath("metadata", "annotations").Key(key) }
-
-const maxShown = 100
-
-// shorten keeps an error or a warning readable, whatever somebody wrote.
-func shorten(text string) string { return lint.Shorten(text, maxShown) }

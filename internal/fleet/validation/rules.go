@@ -6,6 +6,8 @@
 package validation
 
 import (
+	"net/url"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -22,6 +24,8 @@ type Options struct {
 	AttributeValueMax int
 	// NameScope is the scope of a Pipeline that does not choose one; empty stands for none.
 	NameScope string
+	// CheckURL says why the address of a source must not be asked; nil lets every one pass.
+	CheckURL func(*url.URL) error
 }
 
 func (o Options) attributeLimits() attributes.Limits {
@@ -40,6 +44,10 @@ func (f *findings) warn(path *field.Path, text string) {
 
 func (f *findings) refuse(path *field.Path, value any, remedy string) {
 	f.errs = append(f.errs, field.Invalid(path, value, remedy))
+}
+
+func (f *findings) require(path *field.Path, remedy string) {
+	f.errs = append(f.errs, field.Required(path, remedy))
 }
 
 // unsaid stands for a value that an error does not repeat, since it is long or may be secret.
@@ -83,6 +91,26 @@ func Collector(old, c *fleetmanagementv1alpha1.Collector, o Options) ([]string, 
 // RemoteAttributePolicy returns what is surprising and what is wrong about a policy; old is nil for a new one.
 func RemoteAttributePolicy(old, p *fleetmanagementv1alpha1.RemoteAttributePolicy, o Options) ([]string, field.ErrorList) {
 	return apply(old, p, policyRules(o))
+}
+
+// PipelineDiscovery returns what is surprising and what is wrong about a discovery; old is nil for a new one.
+func PipelineDiscovery(old, d *fleetmanagementv1alpha1.PipelineDiscovery) ([]string, field.ErrorList) {
+	return apply(old, d, pipelineDiscoveryRules())
+}
+
+// CollectorDiscovery returns what is surprising and what is wrong about a discovery; old is nil for a new one.
+func CollectorDiscovery(old, d *fleetmanagementv1alpha1.CollectorDiscovery) ([]string, field.ErrorList) {
+	return apply(old, d, collectorDiscoveryRules())
+}
+
+// ExternalAttributeSync returns what is surprising and what is wrong about a sync; old is nil for a new one.
+func ExternalAttributeSync(old, s *fleetmanagementv1alpha1.ExternalAttributeSync, o Options) ([]string, field.ErrorList) {
+	return apply(old, s, syncRules(o))
+}
+
+// TenantPolicy returns what is surprising and what is wrong about a policy; old is nil for a new one.
+func TenantPolicy(old, p *fleetmanagementv1alpha1.TenantPolicy, o Options) ([]string, field.ErrorList) {
+	return apply(old, p, tenantPolicyRules(o))
 }
 
 // Pipeline returns what is surprising and what is wrong about a Pipeline; old is nil for a new one.

@@ -34,6 +34,7 @@ func collectorValidator(o Options) validator[*fleetmanagementv1alpha1.Collector]
 		validate: func(old, now *fleetmanagementv1alpha1.Collector) ([]string, field.ErrorList) {
 			return validation.Collector(old, now, o.Options)
 		},
+		admit: []admit[*fleetmanagementv1alpha1.Collector]{collectorTenancy.admission(o)},
 	}
 	if o.CollectorIDs != nil {
 		v.others = func(ctx context.Context, old, now *fleetmanagementv1alpha1.Collector) ([]string, field.ErrorList) {

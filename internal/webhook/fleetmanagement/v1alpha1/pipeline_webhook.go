@@ -31,24 +31,27 @@ func SetupPipelineWebhook(mgr manager.Manager, o Options) error {
 }
 
 func pipelineValidator(o Options) validator[*fleetmanagementv1alpha1.Pipeline] {
-	v := validator[*fleetmanagementv1alpha1.Pipeline]{
+	return validator[*fleetmanagementv1alpha1.Pipeline]{
 		kind: "Pipeline", controllerOff: o.ControllerOff,
 		validate: func(old, now *fleetmanagementv1alpha1.Pipeline) ([]string, field.ErrorList) {
 			return validation.Pipeline(old, now, o.Options)
 		},
+		admit: []admit[*fleetmanagementv1alpha1.Pipeline]{pipelineTenancy.admission(o)},
+		others: func(ctx context.Context, old, now *fleetmanagementv1alpha1.Pipeline) ([]string, field.ErrorList) {
+			warnings, errs := nameTaken(ctx, old, now, o.Names)
+			if len(errs) > 0 {
+				return warnings, errs
+			}
+			more, refused := askRemote(ctx, old, now, o)
+			return append(warnings, more...), refused
+		},
 	}
-	if o.Names != nil {
-		v.others = func(ctx context.Context, old, now *fleetmanagementv1alpha1.Pipeline) ([]string, field.ErrorList) {
-			return nameTaken(ctx, old, now, o.Names)
-		}
-	}
-	return v
 }
 
 // nameTaken refuses a new Pipeline whose name another one has, and warns of a changed name, since two may swap theirs. It lets
-// through one that cannot be looked up, and a mirror, which writes nothing.
+// through one that cannot be looked up, and a mirror, which writes nothing. Names may be nil.
 func nameTaken(ctx context.Context, old, p *fleetmanagementv1alpha1.Pipeline, names Names) ([]string, field.ErrorList) {
-	if pipelines.IsMirror(p) || old != nil && sameName(old, p) {
+	if names == nil || pipelines.IsMirror(p) || old != nil && sameName(old, p) {
 		return nil, nil
 	}
 	by, err := names.Taken(ctx, p)

@@ -24,5 +24,6 @@ func remoteAttributePolicyValidator(o Options) validator[*fleetmanagementv1alpha
 		validate: func(old, now *fleetmanagementv1alpha1.RemoteAttributePolicy) ([]string, field.ErrorList) {
 			return validation.RemoteAttributePolicy(old, now, o.Options)
 		},
+		admit: []admit[*fleetmanagementv1alpha1.RemoteAttributePolicy]{policyTenancy.admission(o)},
 	}
 }

@@ -26,9 +26,22 @@ type Options struct {
 	ControllerOff bool
 	// Names knows the names that Pipelines of this cluster have in Fleet Management; nil allows every name.
 	Names Names
+	// Checker asks Fleet Management about Pipelines; nil asks nobody.
+	Checker Checker
+	// Enforce refuses what Fleet Management refuses, which is a warning otherwise.
+	Enforce bool
 	// CollectorIDs knows the IDs that Collectors of this cluster stand for; nil warns of none.
 	CollectorIDs CollectorIDs
+	// Tenancy knows what TenantPolicies allow; nil enforces none.
+	Tenancy Tenancy
+	// Self is the name of the user that this operator is. No TenantPolicy binds it.
+	Self string
+	// Access tells whether somebody may create what a discovery makes in another namespace; nil asks nobody.
+	Access Access
 }
+
+// admit refuses what who writes an object must not do; old is nil for a new one. An error says that there is no answer.
+type admit[T client.Object] func(ctx context.Context, old, now T) (field.ErrorList, error)
 
 // validator implements admission.Validator for a kind.
 type validator[T client.Object] struct {
@@ -36,7 +49,9 @@ type validator[T client.Object] struct {
 	controllerOff bool
 	// validate looks at an object; old is nil for a new one.
 	validate func(old, now T) ([]string, field.ErrorList)
-	// others compares an object that is valid with others of its kind; old is nil for a new one. Nil for a kind that has no such rule.
+	// admit are asked one after another about an object that is valid, until one refuses. One that is nil lets all pass.
+	admit []admit[T]
+	// others looks at what an object alone does not tell, once it is valid; old is nil for a new one. Nil for a kind that has no such rule.
 	others func(ctx context.Context, old, now T) ([]string, field.ErrorList)
 }
 
@@ -60,11 +75,29 @@ func (v validator[T]) ValidateUpdate(ctx context.Context, old, now T) (admission
 
 func (v validator[T]) judge(ctx context.Context, old, now T) (admission.Warnings, error) {
 	warnings, errs := v.validate(old, now)
-	if len(errs) == 0 && v.others != nil && now.GetDeletionTimestamp() == nil {
+	if now.GetDeletionTimestamp() != nil {
+		return v.answer(now, warnings, errs)
+	}
+	for _, allows := range v.admit {
+		if len(errs) > 0 || allows == nil {
+			continue
+		}
+		var err error
+		if errs, err = allows(ctx, old, now); err != nil {
+			return warnings, err
+		}
+	}
+	if len(errs) == 0 && v.others != nil {
 		more, taken := v.others(ctx, old, now)
 		warnings, errs = append(warnings, more...), taken
 	}
 	return v.answer(now, warnings, errs)
+}
+
+// isNew tells that there is no former object.
+func isNew[T client.Object](old T) bool {
+	var none T
+	return any(old) == any(none)
 }
 
 // ValidateDelete implements admission.Validator.
