@@ -87,6 +87,8 @@ func (e explanations) take(key string) string {
 	return text
 }
 
+func (e explanations) has(key string) bool { _, ok := e[key]; return ok }
+
 func (e explanations) problem(file string) error {
 	if len(e) == 0 {
 		return nil

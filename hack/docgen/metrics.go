@@ -15,6 +15,7 @@ import (
 	candorcontroller "github.com/candor-dev/candor/internal/controller/candor"
 	fleetcontroller "github.com/candor-dev/candor/internal/controller/fleetmanagement"
 	"github.com/candor-dev/candor/internal/fleet/client"
+	"github.com/candor-dev/candor/internal/fleet/mirror"
 )
 
 // description is how a prometheus.Desc writes itself; nothing else tells its name.
@@ -23,7 +24,7 @@ var description = regexp.MustCompile(`fqName: "(.*?)", help: "(.*?)", .*variable
 func metricsPage() (string, error) {
 	var rows table
 	collectors := append(candorcontroller.NewMetrics(nil).Collectors(), candorcontroller.NewExplainCollector(nil))
-	collectors = slices.Concat(collectors, fleetcontroller.NewMetrics().Collectors(), client.NewMetrics().Collectors())
+	collectors = slices.Concat(collectors, fleetcontroller.NewMetrics().Collectors(), client.NewMetrics().Collectors(), mirror.NewMetrics().Collectors())
 	for _, collector := range collectors {
 		descriptions := make(chan *prometheus.Desc, 16)
 		collector.Describe(descriptions)

@@ -44,7 +44,8 @@ func providersPage() (string, error) {
 
 func rbacPage() (string, error) {
 	body, purposes := "What the ServiceAccount of the manager may do, and what for. It sees no Secret but the one of `config/default`, which it fills\n"+
-		"itself; with `config/default-certmanager` and from OLM it sees none.\n", explanations{}
+		"itself; with `config/default-certmanager` and from OLM it sees none. A source's Secret it sees where [a Role of\n"+
+		"yours](../fleet-attributes.md#the-secret) lets it.\n", explanations{}
 	if err := read(rightsFile, &purposes); err != nil {
 		return "", err
 	}
@@ -62,7 +63,11 @@ func rbacPage() (string, error) {
 			for _, group := range rule.APIGroups {
 				for _, resource := range rule.Resources {
 					verbs := strings.Join(rule.Verbs, ",")
-					t = append(t, []string{group, code(resource), strings.Join(rule.ResourceNames, ", "), verbs, purposes.take(group + "/" + resource + " " + verbs)})
+					key := group + "/" + resource + " " + verbs
+					if own := role.Name + " " + key; purposes.has(own) { // another role has the same for something else
+						key = own
+					}
+					t = append(t, []string{group, code(resource), strings.Join(rule.ResourceNames, ", "), verbs, purposes.take(key)})
 				}
 			}
 		}

@@ -179,7 +179,8 @@ func (f *fleetBench) await(ctx context.Context, value string) error {
 }
 
 func (f *fleetBench) poll(ctx context.Context, done func() (bool, error)) error {
-	tick := time.NewTicker(2 * time.Second) // a list of all Collectors costs the API server more than Candor does
+	// A list of all Collectors costs the API server more than Candor does.
+	tick := time.NewTicker(2*time.Second + time.Duration(f.size.collectors)*time.Millisecond/3)
 	defer tick.Stop()
 	for {
 		if is, err := done(); is || err != nil {

@@ -36,11 +36,14 @@ var values = map[string][]string{
 		string(candorv1alpha1.OutcomeStillPresent), string(candorv1alpha1.OutcomeRecurred), string(candorv1alpha1.OutcomeResolved),
 		string(candorv1alpha1.OutcomeWorkloadGone), string(candorv1alpha1.OutcomeStale), string(candorv1alpha1.OutcomeOutOfPolicy),
 	},
+	"kind": {"ExternalAttributeSync"},
 	"reason": {
 		signals.DropMalformed, signals.DropNoResourceName, signals.DropScanJob, signals.DropOwnerGone, signals.DropRejected,
 		fleetmanagementv1alpha1.ReasonNoCredentials, fleetmanagementv1alpha1.ReasonPaused, fleetmanagementv1alpha1.ReasonDryRun,
 		fleetmanagementv1alpha1.ReasonNotRegistered, fleetmanagementv1alpha1.ReasonNoMatch, fleetmanagementv1alpha1.ReasonRateLimited,
 		fleetmanagementv1alpha1.ReasonAuthFailed, fleetmanagementv1alpha1.ReasonContended, fleetmanagementv1alpha1.ReasonDeleteFailed,
+		fleetmanagementv1alpha1.ReasonRemovalSuspended, fleetmanagementv1alpha1.ReasonStalled, fleetmanagementv1alpha1.ReasonSourceFailed,
+		fleetmanagementv1alpha1.ReasonSecretUnreadable,
 	},
 }
 

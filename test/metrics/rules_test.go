@@ -103,7 +103,7 @@ func fleetScenarios() map[string]scenario {
 			[]alert{{
 				`CandorFleetNotReady{namespace="candor-system", kind="Pipeline", reason="ValidationError", ` + warning,
 				"Objects of the kind Pipeline are not Ready: ValidationError.",
-				"For an hour 2 of them have not stood in Fleet Management as their specs ask for.",
+				"For an hour 2 of them have not been what their specs ask for.",
 			}},
 		},
 		"it has refused them for half an hour": {healthy(`fleet_resources{kind="Pipeline", ready="False", reason="ValidationError"} _x60 2x400`), 90 * time.Minute, nil},
@@ -112,6 +112,33 @@ func fleetScenarios() map[string]scenario {
 				`fleet_resources{kind="Pipeline", ready="False", reason="Paused"} 1x400`, `fleet_resources{kind="Pipeline", ready="False", reason="DryRun"} 1x400`,
 				`fleet_resources{kind="Collector", ready="False", reason="NotRegistered"} 1x400`, `fleet_resources{kind="Collector", ready="Unknown", reason="RateLimited"} 1x400`,
 				`fleet_resources{kind="RemoteAttributePolicy", ready="False", reason="NoMatch"} 1x400`), 3 * time.Hour, nil,
+		},
+		"a discovery holds back what would go, and a sync what it would take away": {
+			healthy(`fleet_resources{kind="PipelineDiscovery", ready="False", reason="RemovalSuspended"} _x60 1x400`,
+				`fleet_resources{kind="ExternalAttributeSync", ready="False", reason="Stalled"} _x60 2x400`), 3 * time.Hour,
+			[]alert{{
+				`CandorFleetHeldBack{namespace="candor-system", kind="ExternalAttributeSync", reason="Stalled", ` + warning,
+				"More would be taken away at once than is taken for granted: ExternalAttributeSync.",
+				"For 30 minutes 2 of them have held back a removal. Nothing is taken away until somebody approves, or what is missing comes back.",
+			}, {
+				`CandorFleetHeldBack{namespace="candor-system", kind="PipelineDiscovery", reason="RemovalSuspended", ` + warning,
+				"More would be taken away at once than is taken for granted: PipelineDiscovery.",
+				"For 30 minutes 1 of them have held back a removal. Nothing is taken away until somebody approves, or what is missing comes back.",
+			}},
+		},
+		"one fetch was held back": {
+			healthy(`fleet_resources{kind="ExternalAttributeSync", ready="False", reason="Stalled"} _x60 1x15 _x200`), 80 * time.Minute, nil,
+		},
+		"a source does not answer": {
+			healthy(`fleet_resources{kind="ExternalAttributeSync", ready="False", reason="SourceFailed"} _x60 1x400`), 3 * time.Hour,
+			[]alert{{
+				`CandorFleetSourceFailing{namespace="candor-system", reason="SourceFailed", ` + warning,
+				"A source of attributes cannot be read: SourceFailed.",
+				"For an hour 1 ExternalAttributeSyncs have had no answer from their source. Collectors keep the attributes that they have, which grow old.",
+			}},
+		},
+		"it did not for half an hour": {
+			healthy(`fleet_resources{kind="ExternalAttributeSync", ready="False", reason="SourceFailed"} _x60 1x30 _x200`), 100 * time.Minute, nil,
 		},
 		"somebody undoes each correction, of which one comes in a quarter of an hour": {
 			healthy(`fleet_resources{kind="Pipeline", ready="False", reason="Contended"} _x60 1x14 _x9 1x14 _x9 1x14 _x200`), 100 * time.Minute,

@@ -111,13 +111,15 @@ var _ = Describe("The CRDs and the webhook", func() {
 	It("take the samples, each with every field that it has", func(ctx SpecContext) {
 		files, err := filepath.Glob("../../../config/samples/fleetmanagement_*.yaml")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(files).To(HaveLen(3))
+		Expect(files).To(HaveLen(7))
 		for _, file := range files {
 			text, err := os.ReadFile(file) //nolint:gosec // a file of the checkout
 			Expect(err).NotTo(HaveOccurred())
 			var object unstructured.Unstructured
 			Expect(yaml.Unmarshal(text, &object.Object)).To(Succeed())
-			object.SetNamespace("default")
+			if object.GetKind() != "TenantPolicy" {
+				object.SetNamespace("default")
+			}
 			Expect(cluster.Client.Create(ctx, &object, client.DryRunAll, client.FieldValidation("Strict"))).To(Succeed(), file)
 		}
 	})
@@ -132,8 +134,10 @@ func agree(kind string) func(SpecContext, verdict, string) {
 		var object unstructured.Unstructured
 		Expect(yaml.Unmarshal([]byte("spec: "+spec), &object.Object)).To(Succeed())
 		object.SetGroupVersionKind(fleetmanagementv1alpha1.GroupVersion.WithKind(kind))
-		object.SetNamespace("default")
 		object.SetName("judged")
+		if kind != "TenantPolicy" {
+			object.SetNamespace("default")
+		}
 		webhook := refusals(kind, object.Object)
 		crd := cluster.Client.Create(ctx, &object, client.DryRunAll, client.FieldValidation("Strict"))
 		switch want {
@@ -162,6 +166,16 @@ func refusals(kind string, object map[string]any) field.ErrorList {
 		_, errs = validation.Collector(nil, typed[fleetmanagementv1alpha1.Collector](object), o)
 	case "RemoteAttributePolicy":
 		_, errs = validation.RemoteAttributePolicy(nil, typed[fleetmanagementv1alpha1.RemoteAttributePolicy](object), o)
+	case "PipelineDiscovery":
+		_, errs = validation.PipelineDiscovery(nil, typed[fleetmanagementv1alpha1.PipelineDiscovery](object))
+	case "CollectorDiscovery":
+		_, errs = validation.CollectorDiscovery(nil, typed[fleetmanagementv1alpha1.CollectorDiscovery](object))
+	case "ExternalAttributeSync":
+		_, errs = validation.ExternalAttributeSync(nil, typed[fleetmanagementv1alpha1.ExternalAttributeSync](object), o)
+	case "TenantPolicy":
+		_, errs = validation.TenantPolicy(nil, typed[fleetmanagementv1alpha1.TenantPolicy](object), o)
+	default:
+		Fail("no such kind: " + kind)
 	}
 	return errs
 }

@@ -7,6 +7,7 @@ import (
 	"connectrpc.com/connect"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
 	"github.com/candor-dev/candor/test/fakes/fleetserver"
@@ -81,7 +82,7 @@ var _ = Describe("Ownership of attributes", func() {
 		of := " of RemoteAttributePolicy " + w.namespace
 		Expect(w.owners(ctx, "edge")).To(Equal([]string{"both=a" + of + "/a", "one=a" + of + "/a", "two=b" + of + "/b"}))
 		Eventually(w.events(ctx, "PriorityTie")).Should(HaveLen(1))
-		w.expectQuiet(func() { w.look("edge") })
+		w.quiet(func() { w.look("edge") })
 		Expect(w.events(ctx, "PriorityTie")()).To(HaveLen(1))
 	})
 
@@ -119,10 +120,10 @@ var _ = Describe("Ownership of attributes", func() {
 			}
 		}).WithPolling(1).Should(Succeed())
 		Eventually(w.ready(ctx, "second")).Should(Equal("False/DuplicateCollectorID"))
-		Expect(messageOf(w.read(ctx, "second"), fleetmanagementv1alpha1.ConditionReady)).To(ContainSubstring(w.namespace + "/first"))
+		Expect(messageOf(w.read(ctx, "second").Status.Conditions, fleetmanagementv1alpha1.ConditionReady)).To(ContainSubstring(w.namespace + "/first"))
 		Expect(w.read(ctx, "second").Finalizers).To(BeEmpty())
 		Expect(w.remote("edge-1")()).To(Equal(map[string]string{"team": "a", "tier": "gold"}))
-		w.expectQuiet(func() { w.look("first", "second") })
+		w.quiet(func() { w.look("first", "second") })
 
 		Expect(cluster.Client.Delete(ctx, first)).To(Succeed())
 		settle(w, w.ready(ctx, "second")).Should(Equal(synced))
@@ -135,7 +136,7 @@ var _ = Describe("Ownership of attributes", func() {
 		w.start(ctx)
 		settle(w, w.ready(ctx, "edge")).Should(Equal(synced))
 		Expect(w.remote("edge-1")()).To(Equal(map[string]string{"team": "theirs", "tier": "gold"}))
-		Expect(messageOf(w.read(ctx, "edge"), fleetmanagementv1alpha1.ConditionReady)).To(HaveSuffix("Left as somebody else set them: team."))
+		Expect(messageOf(w.read(ctx, "edge").Status.Conditions, fleetmanagementv1alpha1.ConditionReady)).To(HaveSuffix("Left as somebody else set them: team."))
 	})
 
 	It("changes nothing when conflictPolicy is Fail, and says what stands in the way", func(ctx SpecContext) {
@@ -145,7 +146,7 @@ var _ = Describe("Ownership of attributes", func() {
 		w.start(ctx)
 		settle(w, w.ready(ctx, "edge")).Should(Equal("False/AttributeConflict"))
 		Expect(w.remote("edge-1")()).To(Equal(map[string]string{"team": "theirs"}))
-		Expect(w.server.Count("UpdateCollector", bulkUpdate)).To(BeZero())
+		Expect(w.fleet.Count("UpdateCollector", bulkUpdate)).To(BeZero())
 		w.edit("edge-1", func(remote map[string]string) { delete(remote, "team") })
 		w.poll()
 		settle(w, w.ready(ctx, "edge")).Should(Equal(synced))
@@ -165,7 +166,7 @@ var _ = Describe("Ownership of attributes", func() {
 		settle(w, w.ready(ctx, "edge")).Should(Equal(synced))
 		Eventually(w.policySays(ctx, "canaries")).Should(Equal("True/Matched True/Matched 1"))
 		Eventually(w.policySays(ctx, "rings")).Should(Equal("False/NoMatch True/NoMatch 0"))
-		w.expectQuiet(func() {
+		w.quiet(func() {
 			w.look("edge", "other")
 			w.lookAtPolicy("canaries")
 		})
@@ -183,7 +184,7 @@ var _ = Describe("Ownership of attributes", func() {
 		})
 		w.poll()
 		settle(w, w.remote("edge-1")).Should(Equal(map[string]string{"team": "a", "tier": "gold"}))
-		Expect(w.server.Count(listAll)).To(Equal(2))
+		Expect(w.fleet.Count(listAll)).To(Equal(2))
 	})
 
 	It("looks again when an attribute changed between the list and the write, and keeps what stood there last", func(ctx SpecContext) {
@@ -195,8 +196,8 @@ var _ = Describe("Ownership of attributes", func() {
 		patch(ctx, w.collector("edge", ""), `{"spec": {"remoteAttributes": {"team": "ours"}}}`)
 		settle(w, w.remote("edge-1")).Should(Equal(map[string]string{"team": "ours"}))
 		settle(w, func() []string { return w.owners(ctx, "edge") }).Should(Equal([]string{"team=ours of Collector " + w.namespace + "/edge, before: by hand"}))
-		Expect(w.server.Count("GetCollector")).To(Equal(1))
-		Expect(w.server.Count(listAll)).To(Equal(1))
+		Expect(w.fleet.Count("GetCollector")).To(Equal(1))
+		Expect(w.fleet.Count(listAll)).To(Equal(1))
 	})
 })
 
@@ -215,7 +216,7 @@ var _ = Describe("The deletion of a Collector", func() {
 		Expect(cluster.Client.Delete(ctx, edge)).To(Succeed())
 		settle(w, func() any { return w.read(ctx, "edge") }).Should(BeNil())
 		Expect(w.remote("edge-1")()).To(BeEmpty())
-		Expect(w.server.Collector("edge-1")).NotTo(BeNil(), "the collector itself is not ours")
+		Expect(w.fleet.Collector("edge-1")).NotTo(BeNil(), "the collector itself is not ours")
 	})
 
 	It("AT-02: goes on by itself once Fleet Management allows it, and says meanwhile why it waits", func(ctx SpecContext) {
@@ -224,17 +225,16 @@ var _ = Describe("The deletion of a Collector", func() {
 		w.create(ctx, edge)
 		w.start(ctx)
 		settle(w, w.ready(ctx, "edge")).Should(Equal(synced))
-		w.fleetForbids = true
-		w.server.Fail(fleetserver.Rule{Procedure: bulkUpdate, Respond: fleetserver.ConnectError(connect.CodePermissionDenied, "not you")})
+		w.fleet.Fail(fleetserver.Rule{Procedure: bulkUpdate, Respond: fleetserver.ConnectError(connect.CodePermissionDenied, "not you")})
 		Expect(cluster.Client.Delete(ctx, edge)).To(Succeed())
 		settle(w, w.ready(ctx, "edge")).Should(Equal("False/DeleteFailed"))
 		w.look("edge")
 		Expect(w.ready(ctx, "edge")()).To(Equal("False/DeleteFailed"))
 		Eventually(w.events(ctx, "DeleteFailed")).Should(HaveLen(1))
-		w.server.ClearFaults()
+		w.fleet.ClearFaults()
 		settle(w, func() any {
 			select {
-			case w.wakeCollectors <- wakeOf(edge):
+			case w.wakes["collector"] <- event.GenericEvent{Object: edge}:
 			default:
 			}
 			return w.read(ctx, "edge")
@@ -248,7 +248,7 @@ var _ = Describe("The deletion of a Collector", func() {
 		w.create(ctx, edge)
 		w.start(ctx)
 		settle(w, w.ready(ctx, "edge")).Should(Equal(synced))
-		w.server.Fail(fleetserver.Rule{
+		w.fleet.Fail(fleetserver.Rule{
 			Procedure: bulkUpdate, Respond: fleetserver.ConnectError(connect.CodeInvalidArgument, "not this one"), Match: touches("/remote_attributes/tier"),
 		})
 		Expect(cluster.Client.Delete(ctx, edge)).To(Succeed())
@@ -259,13 +259,13 @@ var _ = Describe("The deletion of a Collector", func() {
 
 	It("ends at once without credentials when nothing was ever given", func(ctx SpecContext) {
 		w.registers("edge-1", nil, nil)
-		w.noAccess.Store(true)
+		w.unmount()
 		edge := w.collector("edge", "edge-1", asks(map[string]string{"team": "a"}))
 		w.create(ctx, edge)
 		w.start(ctx)
 		Eventually(w.ready(ctx, "edge")).Should(Equal("False/NoCredentials"))
 		Expect(w.read(ctx, "edge").Finalizers).To(BeEmpty())
-		Expect(w.server.Count()).To(BeZero())
+		Expect(w.asked()).To(BeEmpty())
 		Expect(cluster.Client.Delete(ctx, edge)).To(Succeed())
 		Eventually(func() any { return w.read(ctx, "edge") }).Should(BeNil())
 	})
@@ -276,7 +276,7 @@ var _ = Describe("The deletion of a Collector", func() {
 		w.create(ctx, edge)
 		w.start(ctx)
 		settle(w, w.ready(ctx, "edge")).Should(Equal(synced))
-		w.noAccess.Store(true)
+		w.unmount()
 		Expect(cluster.Client.Delete(ctx, edge)).To(Succeed())
 		Eventually(w.ready(ctx, "edge")).Should(Equal("False/DeleteFailed"))
 		patch(ctx, edge, `{"metadata": {"annotations": {"`+fleetmanagementv1alpha1.AnnotationSkipRemoteDelete+`": "true"}}}`)

@@ -51,11 +51,11 @@ var _ = Describe("A Collector", func() {
 			Eventually(w.policySays(ctx, name)).Should(Equal(oneMatch), name)
 		}
 		Eventually(w.policySays(ctx, "others")).Should(Equal(noMatch))
-		Expect(w.server.Count(listAll)).To(Equal(1))
-		Expect(w.server.Count(bulkUpdate)).To(Equal(1))
+		Expect(w.fleet.Count(listAll)).To(Equal(1))
+		Expect(w.fleet.Count(bulkUpdate)).To(Equal(1))
 		Expect(w.writes()).To(HaveKeyWithValue("update collectors", 1))
 		Expect(w.writes()).To(HaveKeyWithValue("update collectors/status", 1))
-		w.expectQuiet(func() {
+		w.quiet(func() {
 			w.look("edge")
 			w.lookAtPolicy("team")
 			w.lookAtPolicy("others")
@@ -92,11 +92,11 @@ var _ = Describe("A Collector", func() {
 		settle(w, w.ready(ctx, "edge")).Should(Equal("False/ValidationError"))
 		Expect(w.remote("edge-1")()).To(Equal(four))
 		Expect(w.says(ctx, "edge", fleetmanagementv1alpha1.ConditionAttributesInvalid)()).To(Equal("True/AttributesRefused"))
-		Expect(messageOf(w.read(ctx, "edge"), fleetmanagementv1alpha1.ConditionAttributesInvalid)).To(And(
+		Expect(messageOf(w.read(ctx, "edge").Status.Conditions, fleetmanagementv1alpha1.ConditionAttributesInvalid)).To(And(
 			ContainSubstring(`"long" of Collector `), ContainSubstring("at most 150 characters")))
 		Eventually(w.events(ctx, "AttributesRefused")).Should(HaveLen(1))
-		Expect(w.server.Count(bulkUpdate)).To(Equal(1))
-		w.expectQuiet(func() { w.look("edge") })
+		Expect(w.fleet.Count(bulkUpdate)).To(Equal(1))
+		w.quiet(func() { w.look("edge") })
 		patch(ctx, w.collector("edge", "edge-1"), `{"spec": {"remoteAttributes": {"long": "short"}}}`)
 		settle(w, w.ready(ctx, "edge")).Should(Equal(synced))
 		Expect(w.says(ctx, "edge", fleetmanagementv1alpha1.ConditionAttributesInvalid)()).To(BeEmpty())
@@ -104,7 +104,7 @@ var _ = Describe("A Collector", func() {
 
 	It("gives what Fleet Management takes when it refuses one attribute, and asks for that one no more", func(ctx SpecContext) {
 		w.registers("edge-1", nil, nil)
-		w.server.Fail(fleetserver.Rule{
+		w.fleet.Fail(fleetserver.Rule{
 			Procedure: bulkUpdate, Respond: fleetserver.ConnectError(connect.CodeInvalidArgument, "not this one"),
 			Match: touches("/remote_attributes/bad"),
 		})
@@ -112,8 +112,8 @@ var _ = Describe("A Collector", func() {
 		w.start(ctx)
 		settle(w, w.ready(ctx, "edge")).Should(Equal("False/ValidationError"))
 		Expect(w.remote("edge-1")()).To(Equal(map[string]string{"good": "2", "fine": "3"}))
-		Expect(messageOf(w.read(ctx, "edge"), fleetmanagementv1alpha1.ConditionAttributesInvalid)).To(ContainSubstring(`"bad"`))
-		w.expectQuiet(func() { w.look("edge") })
+		Expect(messageOf(w.read(ctx, "edge").Status.Conditions, fleetmanagementv1alpha1.ConditionAttributesInvalid)).To(ContainSubstring(`"bad"`))
+		w.quiet(func() { w.look("edge") })
 	})
 
 	It("waits for a collector that is not registered, asks for one early list and no more, and goes on when it registers", func(ctx SpecContext) {
@@ -123,15 +123,15 @@ var _ = Describe("A Collector", func() {
 		settle(w, w.ready(ctx, "edge")).Should(Equal(synced))
 		w.create(ctx, w.collector("late", "edge-2", asks(map[string]string{"team": "a"})))
 		settle(w, w.ready(ctx, "late")).Should(Equal(notRegistered))
-		Expect(w.server.Count(listAll)).To(Equal(2))
-		Expect(w.server.Count(bulkUpdate)).To(BeZero())
+		Expect(w.fleet.Count(listAll)).To(Equal(2))
+		Expect(w.fleet.Count(bulkUpdate)).To(BeZero())
 		Eventually(w.events(ctx, "NotRegistered")).Should(HaveLen(1))
-		w.expectQuiet(func() { w.look("late") })
+		w.quiet(func() { w.look("late") })
 		w.registers("edge-2", nil, nil)
 		w.poll()
 		settle(w, w.ready(ctx, "late")).Should(Equal(synced))
 		Expect(w.remote("edge-2")()).To(Equal(map[string]string{"team": "a"}))
-		w.server.DeleteCollector("edge-2")
+		w.fleet.DeleteCollector("edge-2")
 		w.poll()
 		settle(w, w.ready(ctx, "late")).Should(Equal(notRegistered))
 	})
@@ -143,18 +143,18 @@ var _ = Describe("A Collector", func() {
 		}))
 		w.start(ctx)
 		settle(w, w.ready(ctx, "edge")).Should(Equal(synced))
-		live := w.server.Collector("edge-1")
+		live := w.fleet.Collector("edge-1")
 		Expect(live.GetName()).To(Equal("The edge"))
 		Expect(live.GetEnabled()).To(BeFalse())
 		Expect(live.GetRemoteAttributes()).To(Equal(map[string]string{"rack": "7", "team": "a"}))
 		Expect(w.read(ctx, "edge").Status.Name).To(Equal("The edge"))
-		Expect(w.server.Count("UpdateCollector")).To(Equal(1))
-		w.expectQuiet(func() { w.look("edge") })
+		Expect(w.fleet.Count("UpdateCollector")).To(Equal(1))
+		w.quiet(func() { w.look("edge") })
 		patch(ctx, w.collector("edge", ""), `{"spec": {"name": null, "enabled": null}}`)
 		w.look("edge")
-		w.server.EditCollector("edge-1", func(c *collectorv1.Collector) { c.Name = "by hand" })
+		w.fleet.EditCollector("edge-1", func(c *collectorv1.Collector) { c.Name = "by hand" })
 		w.poll()
 		settle(w, func() string { return w.read(ctx, "edge").Status.Name }).Should(Equal("by hand"))
-		Expect(w.server.Count("UpdateCollector")).To(Equal(1), "what is not asked for is left as it is")
+		Expect(w.fleet.Count("UpdateCollector")).To(Equal(1), "what is not asked for is left as it is")
 	})
 })

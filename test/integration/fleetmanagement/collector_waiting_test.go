@@ -17,6 +17,7 @@ import (
 
 	"github.com/candor-dev/candor/test/fakes/fleetserver"
 	"github.com/candor-dev/candor/test/kube"
+	"github.com/candor-dev/candor/test/suite"
 )
 
 var _ = Describe("A Collector when something goes wrong", func() {
@@ -26,16 +27,16 @@ var _ = Describe("A Collector when something goes wrong", func() {
 	It("writes its status once while Fleet Management fails, however often it tries, and no other object's", func(ctx SpecContext) {
 		w.registers("edge-1", map[string]string{"env": "prod"}, nil)
 		w.create(ctx, w.policy("team", []string{"env=prod"}, map[string]string{"team": "a"}), w.collector("edge", "edge-1"))
-		w.server.Fail(fleetserver.Rule{Procedure: bulkUpdate, Respond: fleetserver.PlainText(http.StatusBadGateway, "bad gateway", nil)})
+		w.fleet.Fail(fleetserver.Rule{Procedure: bulkUpdate, Respond: fleetserver.PlainText(http.StatusBadGateway, "bad gateway", nil)})
 		w.start(ctx)
 		settle(w, w.ready(ctx, "edge")).Should(Equal("False/SyncFailed"))
 		Eventually(w.policySays(ctx, "team")).Should(Equal("False/NoMatch True/NoMatch 0"), "no list of attributes stands in a status yet")
-		failed := w.server.Count(bulkUpdate)
+		failed := w.fleet.Count(bulkUpdate)
 		writes := w.writes()
-		settle(w, func() int { return w.server.Count(bulkUpdate) }).Should(BeNumerically(">=", failed+2))
+		settle(w, func() int { return w.fleet.Count(bulkUpdate) }).Should(BeNumerically(">=", failed+2))
 		Expect(w.writes().Since(writes)).To(BeEmpty())
 		Expect(w.events(ctx, "SyncFailed")()).To(HaveLen(1))
-		w.server.ClearFaults()
+		w.fleet.ClearFaults()
 		settle(w, w.ready(ctx, "edge")).Should(Equal(synced))
 		Eventually(w.policySays(ctx, "team")).Should(Equal("True/Matched True/Matched 1"))
 	})
@@ -45,7 +46,7 @@ var _ = Describe("A Collector when something goes wrong", func() {
 		w.create(ctx, w.collector("edge", "edge-1"))
 		w.start(ctx)
 		settle(w, w.ready(ctx, "edge")).Should(Equal(synced))
-		w.server.Fail(fleetserver.Rule{Procedure: bulkUpdate, Times: 1, Respond: fleetserver.PlainText(http.StatusTooManyRequests, "slow down", map[string]string{"Retry-After": "7"})})
+		w.fleet.Fail(fleetserver.Rule{Procedure: bulkUpdate, Times: 1, Respond: fleetserver.PlainText(http.StatusTooManyRequests, "slow down", map[string]string{"Retry-After": "7"})})
 		patch(ctx, w.collector("edge", ""), `{"spec": {"remoteAttributes": {"team": "a"}}}`)
 		settle(w, w.says(ctx, "edge", "Synced")).Should(Equal("Unknown/RateLimited"))
 		Expect(w.ready(ctx, "edge")()).NotTo(HavePrefix("True"), "it was well in another generation")
@@ -53,11 +54,11 @@ var _ = Describe("A Collector when something goes wrong", func() {
 
 	It("says that there are no credentials, and is synced as soon as there are", func(ctx SpecContext) {
 		w.registers("edge-1", nil, nil)
-		w.noAccess.Store(true)
+		w.unmount()
 		w.create(ctx, w.collector("edge", "edge-1", asks(map[string]string{"team": "a"})))
 		w.start(ctx)
 		Eventually(w.ready(ctx, "edge")).Should(Equal("False/NoCredentials"))
-		w.noAccess.Store(false)
+		w.mount()
 		settle(w, w.ready(ctx, "edge")).Should(Equal(synced))
 		Expect(w.remote("edge-1")()).To(Equal(map[string]string{"team": "a"}))
 	})
@@ -70,28 +71,30 @@ var _ = Describe("A Collector when something goes wrong", func() {
 			crash(ctx)
 			Expect(w.remote("edge-1")()).To(HaveLen(3))
 			Expect(w.read(ctx, "edge").Status.Conditions).To(BeEmpty())
-			w.server.ClearFaults()
-			w.server.Reset()
+			w.fleet.ClearFaults()
+			w.fleet.Reset()
 			w.start(ctx)
 			settle(w, w.ready(ctx, "edge")).Should(Equal(synced))
 			Expect(w.owners(ctx, "edge")).To(HaveLen(2))
-			Expect(w.server.Count(bulkUpdate)).To(BeZero())
+			Expect(w.fleet.Count(bulkUpdate)).To(BeZero())
 			Expect(cluster.Client.Delete(ctx, edge)).To(Succeed())
 			settle(w, w.remote("edge-1")).Should(Equal(map[string]string{"rack": "7"}))
 		},
 		Entry("between the bulk update and its answer", func(ctx SpecContext) {
 			held := make(chan struct{})
 			DeferCleanup(func() { close(held) })
-			w.server.Fail(fleetserver.Rule{Procedure: bulkUpdate, AfterApplying: true, Respond: fleetserver.Hold(held)})
+			w.fleet.Fail(fleetserver.Rule{Procedure: bulkUpdate, AfterApplying: true, Respond: fleetserver.Hold(held)})
 			w.start(ctx)
 			settle(w, func() int { return len(w.remote("edge-1")()) }).Should(Equal(3))
 			w.stop()
 		}),
 		Entry("between the answer and the status", func(ctx SpecContext) {
 			var tries atomic.Int32
-			w.start(ctx, refuseStatuses(&tries))
+			w.meddle = refuseStatuses(&tries)
+			w.start(ctx)
 			settle(w, tries.Load).Should(BeNumerically(">", 0))
 			w.stop()
+			w.meddle = nil
 		}),
 	)
 
@@ -100,9 +103,11 @@ var _ = Describe("A Collector when something goes wrong", func() {
 		edge := w.collector("edge", "edge-1", asks(map[string]string{"team": "a"}))
 		w.create(ctx, edge)
 		var tries atomic.Int32
-		w.start(ctx, refuseStatuses(&tries))
+		w.meddle = refuseStatuses(&tries)
+		w.start(ctx)
 		settle(w, tries.Load).Should(BeNumerically(">", 0))
 		w.stop()
+		w.meddle = nil
 		Expect(cluster.Client.Delete(ctx, edge)).To(Succeed())
 		w.start(ctx)
 		settle(w, func() any { return w.read(ctx, "edge") }).Should(BeNil())
@@ -116,19 +121,19 @@ var _ = Describe("A Collector when something goes wrong", func() {
 		settle(w, w.ready(ctx, "edge")).Should(Equal(synced))
 		Eventually(w.policySays(ctx, "team")).Should(Equal("True/Matched True/Matched 1"))
 		w.stop()
-		w.server.Reset()
+		w.fleet.Reset()
 		writes := w.writes()
 		w.start(ctx)
 		Eventually(func() float64 { return min(w.passes("Collector"), w.passes("RemoteAttributePolicy")) }).Should(BeNumerically(">=", 1))
-		Expect(w.server.Count()).To(Equal(1))
-		Expect(w.server.Count(listAll)).To(Equal(1))
+		Expect(w.asked()).To(HaveLen(1))
+		Expect(w.fleet.Count(listAll)).To(Equal(1))
 		Expect(w.writes().Since(writes)).To(BeEmpty())
 	})
 
 	It("tells when the collector was last heard of, with other changes and every half hour", func(ctx SpecContext) {
 		heard := w.clock.Now()
 		ping := func(at time.Time) {
-			w.server.EditCollector("edge-1", func(c *collectorv1.Collector) { c.UpdatedAt = timestamppb.New(at) })
+			w.fleet.EditCollector("edge-1", func(c *collectorv1.Collector) { c.UpdatedAt = timestamppb.New(at) })
 			w.poll()
 		}
 		w.registers("edge-1", nil, nil)
@@ -146,7 +151,7 @@ var _ = Describe("A Collector when something goes wrong", func() {
 
 	It("AT-24: takes few requests for many collectors, and one list an interval after that", func(ctx SpecContext) {
 		const many = 600
-		w.server.PutCollectors(many, func(i int) *collectorv1.Collector {
+		w.fleet.PutCollectors(many, func(i int) *collectorv1.Collector {
 			return &collectorv1.Collector{Id: fmt.Sprintf("edge-%d", i), LocalAttributes: map[string]string{"env": "prod"}}
 		})
 		team := w.policy("team", []string{"env=prod"}, map[string]string{"team": "a"})
@@ -158,7 +163,7 @@ var _ = Describe("A Collector when something goes wrong", func() {
 		given := func(value string) func() int {
 			return func() int {
 				n := 0
-				for _, c := range w.server.Collectors() {
+				for _, c := range w.fleet.Collectors() {
 					if c.GetRemoteAttributes()["team"] == value {
 						n++
 					}
@@ -168,20 +173,20 @@ var _ = Describe("A Collector when something goes wrong", func() {
 		}
 		settle(w, given("a")).WithTimeout(2 * time.Minute).Should(Equal(many))
 		settle(w, w.policySays(ctx, "team")).WithTimeout(2 * time.Minute).Should(Equal(fmt.Sprintf("True/Matched True/Matched %d", many)))
-		w.server.Reset()
+		w.fleet.Reset()
 		writes := w.writes()
 		patch(ctx, team, `{"spec": {"attributes": {"team": "b"}}}`)
 		settle(w, given("b")).WithTimeout(2 * time.Minute).Should(Equal(many))
-		Expect(w.server.Count(bulkUpdate)).To(BeNumerically("<=", 4))
-		Expect(w.server.Count()).To(Equal(w.server.Count(bulkUpdate)))
+		Expect(w.fleet.Count(bulkUpdate)).To(BeNumerically("<=", 4))
+		Expect(w.asked()).To(HaveLen(w.fleet.Count(bulkUpdate)))
 		settle(w, func() int { return w.writes().Since(writes)["update collectors/status"] }).WithTimeout(2 * time.Minute).Should(Equal(many))
 		Expect(w.writes().Since(writes)["update remoteattributepolicies/status"]).To(BeNumerically("<=", 1))
-		w.server.Reset()
+		w.fleet.Reset()
 		writes = w.writes()
 		for range 3 {
 			w.poll()
 		}
-		Expect(w.server.Count()).To(Equal(3))
+		Expect(w.asked()).To(HaveLen(3))
 		Expect(w.writes().Since(writes)).To(BeEmpty())
 	})
 })
@@ -189,7 +194,7 @@ var _ = Describe("A Collector when something goes wrong", func() {
 // refuseStatuses lets no status of a Collector through, as if the process had ended before it, and counts the tries.
 func refuseStatuses(tries *atomic.Int32) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
-		return roundTrip(func(r *http.Request) (*http.Response, error) {
+		return suite.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/collectors/") && strings.HasSuffix(r.URL.Path, "/status") {
 				tries.Add(1)
 				return nil, fmt.Errorf("the process is gone")
@@ -198,7 +203,3 @@ func refuseStatuses(tries *atomic.Int32) func(http.RoundTripper) http.RoundTripp
 		})
 	}
 }
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -21,6 +21,7 @@ import (
 
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
 	"github.com/candor-dev/candor/test/fakes/fleetserver"
+	"github.com/candor-dev/candor/test/suite"
 )
 
 // class is one way in which Fleet Management, or what stands before it, says no.
@@ -339,7 +340,7 @@ var _ = Describe("A race", func() {
 // answerStatusWrites answers writes of a status in place of the API server, for as long as is said.
 func answerStatusWrites(during func() bool, code int, reason metav1.StatusReason) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return suite.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			if r.Method != http.MethodPut || !strings.HasSuffix(r.URL.Path, "/status") || !during() {
 				return next.RoundTrip(r)
 			}
@@ -350,7 +351,3 @@ func answerStatusWrites(during func() bool, code int, reason metav1.StatusReason
 		})
 	}
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

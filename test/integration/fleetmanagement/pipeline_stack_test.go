@@ -44,6 +44,7 @@ var _ = Describe("Credentials of another stack", func() {
 		w.start(ctx)
 		w.synced(ctx, w.pipeline("one"))
 		Expect(w.status(ctx, "one").ID).To(Equal(strangerID), "an ID that the other stack has given to somebody else")
+		former := w.status(ctx, "one").Stack
 		w.moveTo(other)
 		if restart {
 			w.restart(ctx)
@@ -51,6 +52,7 @@ var _ = Describe("Credentials of another stack", func() {
 			w.poll()
 		}
 		Eventually(func() int64 { w.look("one"); return int64(w.fleet.Count("ListPipelines")) }).Should(BeNumerically(">=", 1))
+		Eventually(func() string { return w.status(ctx, "one").Stack }).ShouldNot(Equal(former), "the status is of the other stack")
 		Eventually(w.ready(ctx, "one")).Should(Equal(ready))
 		untouched(w)
 		if ready == "True/Synced" {

@@ -9,10 +9,8 @@ import (
 	pipelinev1 "github.com/grafana/fleet-management-api/api/gen/proto/go/pipeline/v1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
 )
@@ -59,17 +57,10 @@ func adopting(policy fleetmanagementv1alpha1.AdoptionPolicy) pipelineChange {
 	return func(p *fleetmanagementv1alpha1.Pipeline) { p.Spec.AdoptionPolicy = policy }
 }
 
-func (w *world) create(ctx context.Context, objects ...client.Object) {
-	GinkgoHelper()
-	for _, o := range objects {
-		Expect(cluster.Client.Create(ctx, o)).To(Succeed())
-	}
-}
-
 // change patches a Pipeline as a person would.
 func (w *world) change(ctx context.Context, name, body string) {
 	GinkgoHelper()
-	Expect(cluster.Client.Patch(ctx, w.pipeline(name), merge(body))).To(Succeed())
+	patch(ctx, w.pipeline(name), body)
 }
 
 func (w *world) delete(ctx context.Context, names ...string) {
@@ -125,24 +116,15 @@ func (w *world) synced(ctx context.Context, objects ...*fleetmanagementv1alpha1.
 // look has Pipelines looked at one after another, and waits for each.
 func (w *world) look(names ...string) {
 	GinkgoHelper()
-	passes := w.metric("fleet_resource_synced_total", "kind", "Pipeline")
 	for _, name := range names {
-		before := passes()
-		w.wake(name)
-		Eventually(passes).Should(BeNumerically(">", before))
+		w.lookAt("pipeline", w.pipeline(name))
 	}
 }
 
 // wake has a Pipeline looked at.
-func (w *world) wake(name string) { w.wakePipelines <- event.GenericEvent{Object: w.pipeline(name)} }
-
-// quiet asserts that do neither writes into the API server nor calls Fleet Management.
-func (w *world) quiet(do func()) {
+func (w *world) wake(name string) {
 	GinkgoHelper()
-	writes, calls := w.writes(), w.fleet.Count(pipelineCalls...)
-	do()
-	Expect(w.writes().Since(writes)).To(BeEmpty(), "writes into the API server")
-	Expect(w.fleet.Calls(pipelineCalls...)[calls:]).To(BeEmpty(), "calls of Fleet Management")
+	w.wakeRow("pipeline", w.pipeline(name))
 }
 
 // unwritten asserts that do writes nothing in Fleet Management.
@@ -194,8 +176,5 @@ func says(text string) func(*pipelinev1.Pipeline) {
 func stampOf(p *pipelinev1.Pipeline) map[string]any { return p.GetMetadata().AsMap() }
 
 func message(status fleetmanagementv1alpha1.PipelineStatus, condition string) string {
-	if c := meta.FindStatusCondition(status.Conditions, condition); c != nil {
-		return c.Message
-	}
-	return ""
+	return messageOf(status.Conditions, condition)
 }

@@ -15,18 +15,19 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
 	"github.com/candor-dev/candor/internal/app"
 	"github.com/candor-dev/candor/test/fakes/fleetserver"
 	"github.com/candor-dev/candor/test/kube"
+	"github.com/candor-dev/candor/test/suite"
 )
 
 const (
@@ -41,33 +42,27 @@ type world struct {
 	clock     *clocktesting.FakeClock
 	fleet     *fleetserver.Server
 	counter   *kube.Counter
-	registry  *prometheus.Registry
 	options   app.Options
 	// meddle stands between the manager and the API server; nil for nothing.
 	meddle func(http.RoundTripper) http.RoundTripper
-
-	wakePipelines chan event.GenericEvent
-	stopped       chan error
-	cancel        context.CancelFunc
-	// forbidden is how many log lines said "forbidden" before the spec.
-	forbidden int
+	// mayLack is a resource on which the spec means the manager to lack a right; empty for none.
+	mayLack string
+	// manager is nil before the start.
+	manager *suite.Manager
+	// wakes are the channels that have a controller look at an object, by its row in the controllers' table.
+	wakes map[string]chan event.GenericEvent
 }
 
 var worlds int
 
-// newWorld makes a namespace and a Fleet Management; the manager does not run yet.
+// newWorld makes a namespace and a Fleet Management; the manager, which looks after Pipelines, does not run yet.
 func newWorld(ctx context.Context, change ...func(*fleetserver.Options)) *world {
 	GinkgoHelper()
 	worlds++
 	w := &world{
-		namespace: fmt.Sprintf("fleet-%d", worlds), clock: clocktesting.NewFakeClock(time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)),
-		counter: kube.NewCounter(), forbidden: len(forbidden.Lines()),
-		options: app.DefaultOptions(),
+		namespace: fmt.Sprintf("fleet-%d", worlds), clock: suite.NewClock(), counter: kube.NewCounter(), options: suite.NewOptions(),
 	}
-	w.options.HealthProbeBindAddress = "0"
-	for name, o := range w.options.Controllers {
-		o.Enabled = name == "pipeline"
-	}
+	w.enableOnly("pipeline")
 	options := fleetserver.Options{Username: username, Password: password, Clock: w.clock}
 	for _, c := range change {
 		c(&options)
@@ -78,48 +73,104 @@ func newWorld(ctx context.Context, change ...func(*fleetserver.Options)) *world 
 	w.options.Fleet.RPS, w.options.Fleet.Burst = 1000, 1000
 	Expect(os.WriteFile(w.options.Fleet.CAFile, w.fleet.CA(), 0o600)).To(Succeed())
 	w.mount()
-	Expect(cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})).To(Succeed())
+	cluster.CreateNamespace(ctx, w.namespace)
+	forbidden := cluster.Forbidden()
 	DeferCleanup(func(ctx SpecContext) {
 		w.stop()
-		w.clear(ctx)
+		cluster.DeleteAll(ctx, w.namespace, kinds()...)
 		w.fleet.Close()
-		lines := slices.DeleteFunc(slices.Clone(forbidden.Lines()[w.forbidden:]), func(line string) bool {
-			// Fleet Management refuses, too, and the manager tells the API server of it. A right that lacks is told by more than a body.
-			return strings.HasPrefix(line, "Request Body") || strings.HasPrefix(line, "Response Body") || strings.Contains(line, "403 Forbidden")
-		})
-		Expect(lines).To(BeEmpty(), "the manager lacks a right")
+		Expect(slices.DeleteFunc(forbidden(), func(line string) bool {
+			return refusedByFleet(line) || refusedByWebhook(line) || w.mayLack != "" && strings.Contains(line, w.mayLack)
+		})).To(BeEmpty(), "the manager lacks a right")
 	})
 	return w
 }
 
-// clear takes the objects of the spec away, finalizers or not.
-func (w *world) clear(ctx context.Context) {
-	GinkgoHelper()
-	for _, p := range w.pipelines(ctx) {
-		p.Finalizers = nil
-		Expect(client.IgnoreNotFound(cluster.Client.Update(ctx, &p))).To(Succeed())
-		Expect(client.IgnoreNotFound(cluster.Client.Delete(ctx, &p))).To(Succeed())
+// kinds are those of the fleet.
+func kinds() []schema.GroupVersionKind {
+	var all []schema.GroupVersionKind
+	for name, goType := range cluster.Client.Scheme().KnownTypes(fleetmanagementv1alpha1.GroupVersion) {
+		if _, hasMetadata := goType.FieldByName("ObjectMeta"); hasMetadata {
+			all = append(all, fleetmanagementv1alpha1.GroupVersion.WithKind(name))
+		}
 	}
+	return all
+}
+
+// refusedByFleet tells log lines of what Fleet Management refuses, which the manager tells the API server, and of what a TenantPolicy
+// forbids. A right that lacks is told by more than a body.
+func refusedByFleet(line string) bool {
+	return strings.HasPrefix(line, "Request Body") || strings.HasPrefix(line, "Response Body") || strings.Contains(line, "403 Forbidden") ||
+		strings.Contains(line, fleetmanagementv1alpha1.ReasonTenantForbidden)
+}
+
+// refusedByWebhook tells log lines of what a webhook refuses.
+func refusedByWebhook(line string) bool {
+	return strings.HasPrefix(line, "wrote response webhookGroup")
+}
+
+// enableOnly says which rows of the controllers' table the next start runs.
+func (w *world) enableOnly(rows ...string) {
+	GinkgoHelper()
+	suite.EnableOnly(w.options, rows...)
 }
 
 // start runs the manager as its ServiceAccount.
 func (w *world) start(ctx context.Context) {
 	GinkgoHelper()
-	config, err := cluster.ManagerConfig(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	config.Wrap(w.counter.Wrap)
-	if w.meddle != nil {
-		config.Wrap(w.meddle)
+	w.wakes = map[string]chan event.GenericEvent{}
+	wake := func(row string) chan event.GenericEvent {
+		w.wakes[row] = make(chan event.GenericEvent)
+		return w.wakes[row]
 	}
-	w.registry, w.wakePipelines = prometheus.NewRegistry(), make(chan event.GenericEvent)
-	running, cancel := context.WithCancel(context.Background())
-	mgr, err := app.New(running, config, w.options, app.Parts{
-		Clock: w.clock, FleetClock: w.clock, Registry: w.registry, Several: true, WakePipelines: w.wakePipelines,
-	})
-	Expect(err).NotTo(HaveOccurred())
-	stopped := make(chan error, 1)
-	w.cancel, w.stopped = cancel, stopped
-	go func() { stopped <- mgr.Start(running) }()
+	w.manager = cluster.StartManager(ctx, w.options, app.Parts{
+		Clock: w.clock, FleetClock: w.clock,
+		WakePipelines: wake("pipeline"), WakeCollectors: wake("collector"), WakePolicies: wake("policy"),
+		WakeExternalSyncs:       wake("external-sync"),
+		WakePipelineDiscoveries: wake("pipeline-discovery"), WakeCollectorDiscoveries: wake("collector-discovery"),
+		WakeTenantPolicies: wake("tenant-policy"),
+	}, w.counter.Wrap, w.meddle)
+}
+
+// stop ends the manager and waits for it.
+func (w *world) stop() {
+	GinkgoHelper()
+	w.manager.Stop()
+}
+
+// restart runs another manager in place of the first, which remembers nothing.
+func (w *world) restart(ctx context.Context) {
+	GinkgoHelper()
+	w.stop()
+	w.start(ctx)
+}
+
+// wakeRow has the controller of a row look at an object, of which it needs the name only.
+func (w *world) wakeRow(row string, o client.Object) {
+	GinkgoHelper()
+	Expect(w.wakes).To(HaveKey(row), "the channels that start makes")
+	select {
+	case w.wakes[row] <- event.GenericEvent{Object: o}:
+	case <-time.After(30 * time.Second):
+		Fail("the controller of the row " + row + " does not run")
+	}
+}
+
+// lookAt has the controller of a row look at objects one after another, and waits for each.
+func (w *world) lookAt(row string, objects ...client.Object) {
+	GinkgoHelper()
+	for _, o := range objects {
+		kind, err := apiutil.GVKForObject(o, cluster.Client.Scheme())
+		Expect(err).NotTo(HaveOccurred())
+		before := w.passes(kind.Kind)
+		w.wakeRow(row, o)
+		Eventually(w.passes).WithArguments(kind.Kind).Should(BeNumerically(">", before))
+	}
+}
+
+// passes is how many passes over a kind have ended with a condition.
+func (w *world) passes(kind string) float64 {
+	return w.metric("fleet_resource_synced_total", "kind", kind)()
 }
 
 // mount gives the manager the credentials that Fleet Management takes.
@@ -138,73 +189,75 @@ func (w *world) unmount() {
 	Expect(os.RemoveAll(w.options.Fleet.CredentialsFolder)).To(Succeed())
 }
 
-// stop ends the manager and waits for it.
-func (w *world) stop() {
-	GinkgoHelper()
-	if w.cancel == nil {
-		return
-	}
-	w.cancel()
-	w.cancel = nil
-	Expect(<-w.stopped).To(Succeed())
-}
-
-// restart runs another manager in place of the first, which remembers nothing.
-func (w *world) restart(ctx context.Context) {
-	GinkgoHelper()
-	w.stop()
-	w.start(ctx)
-}
-
 // metric returns a function that adds up the series of a metric that have all of the labels: name, value, name, value.
 func (w *world) metric(name string, labels ...string) func() float64 {
-	return func() float64 {
-		families, err := w.registry.Gather()
-		if err != nil {
-			return -1
-		}
-		added := 0.0
-		for _, family := range families {
-			if family.GetName() != name {
-				continue
-			}
-			for _, m := range family.GetMetric() {
-				have := map[string]string{}
-				for _, l := range m.GetLabel() {
-					have[l.GetName()] = l.GetValue()
-				}
-				match := true
-				for i := 0; i < len(labels); i += 2 {
-					match = match && have[labels[i]] == labels[i+1]
-				}
-				if match {
-					added += m.GetCounter().GetValue() + m.GetGauge().GetValue()
-				}
-			}
-		}
-		return added
-	}
-}
-
-// pipelines returns every Pipeline of the namespace.
-func (w *world) pipelines(ctx context.Context) []fleetmanagementv1alpha1.Pipeline {
-	GinkgoHelper()
-	var list fleetmanagementv1alpha1.PipelineList
-	Expect(cluster.Client.List(ctx, &list, client.InNamespace(w.namespace))).To(Succeed())
-	return list.Items
+	return func() float64 { return suite.Sum(w.manager.Registry, name, labels...) }
 }
 
 // writes counts what the manager wrote, but for events and leases.
 func (w *world) writes() kube.Counts { return w.counter.Writes().Without("events", "leases") }
 
+// asked returns the calls of Fleet Management. What asks for the limits of the stack does so in its own time, and is left out.
+func (w *world) asked() []fleetserver.Call {
+	return slices.DeleteFunc(w.fleet.Calls(), func(c fleetserver.Call) bool { return c.Procedure == "GetLimits" })
+}
+
+// quiet asserts that do neither writes into the API server nor calls Fleet Management.
+func (w *world) quiet(do func()) {
+	GinkgoHelper()
+	writes, calls := w.writes(), len(w.asked())
+	do()
+	Expect(w.writes().Since(writes)).To(BeEmpty(), "writes into the API server")
+	Expect(w.asked()[calls:]).To(BeEmpty(), "calls of Fleet Management")
+}
+
 // events returns "type reason" of the events of the namespace.
 func (w *world) events(ctx context.Context) []string {
 	GinkgoHelper()
-	var list eventsv1.EventList
-	Expect(cluster.Client.List(ctx, &list, client.InNamespace(w.namespace))).To(Succeed())
 	var all []string
-	for _, e := range list.Items {
+	for _, e := range cluster.Events(ctx, w.namespace) {
 		all = append(all, e.Type+" "+e.Reason)
 	}
 	return all
+}
+
+func (*world) create(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	cluster.Create(ctx, objects...)
+}
+
+// settle asserts in the end what get returns. Meanwhile time moves by the seconds in which what was submitted is written.
+func settle[T any](w interface{ step(time.Duration) }, get func() T) AsyncAssertion {
+	return Eventually(func() T {
+		w.step(time.Second)
+		return get()
+	}).WithPolling(50 * time.Millisecond)
+}
+
+func (w *world) step(d time.Duration) { w.clock.Step(d) }
+
+// patch changes an object as a person would.
+func patch(ctx context.Context, o client.Object, body string) {
+	GinkgoHelper()
+	Expect(cluster.Client.Patch(ctx, o, merge(body))).To(Succeed())
+}
+
+func merge(body string) client.Patch {
+	return client.RawPatch("application/merge-patch+json", []byte(body))
+}
+
+// verdictOf reads a condition as "status/reason", empty for none.
+func verdictOf(conditions []metav1.Condition, condition string) string {
+	if found := meta.FindStatusCondition(conditions, condition); found != nil {
+		return string(found.Status) + "/" + found.Reason
+	}
+	return ""
+}
+
+// messageOf reads the message of a condition, empty for none.
+func messageOf(conditions []metav1.Condition, condition string) string {
+	if found := meta.FindStatusCondition(conditions, condition); found != nil {
+		return found.Message
+	}
+	return ""
 }

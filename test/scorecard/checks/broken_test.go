@@ -58,7 +58,7 @@ func TestABrokenBundleFails(t *testing.T) {
 			func(b *Bundle) { b.grant("", "nodes", "delete") },
 		},
 		{
-			"a right that is missing", "rbac", `lacks "get namespaces./kube-system"`,
+			"a right that is missing", "rbac", `lacks "watch namespaces."`,
 			func(b *Bundle) {
 				b.strategy().ClusterPermissions[0].Rules = b.strategy().ClusterPermissions[0].Rules[1:]
 			},
@@ -92,6 +92,22 @@ func TestABrokenBundleFails(t *testing.T) {
 		{"any group", "least-privilege", "wildcard", func(b *Bundle) { b.grant("*", "deployments", "get") }},
 		{"Secrets", "least-privilege", "right on Secrets", func(b *Bundle) { b.grant("", "secrets", "get") }},
 		{"more rights by a right", "least-privilege", "rights that nobody gave", func(b *Bundle) { b.grant("rbac.authorization.k8s.io", "clusterroles", "bind") }},
+		{
+			"pipelines for everybody who may edit", "least-privilege", "brings rights on fleetmanagement.grafana.com to a standard role",
+			func(b *Bundle) {
+				b.find("candor-pipeline-editor-role").SetLabels(map[string]string{"rbac.authorization.k8s.io/aggregate-to-edit": "true"})
+			},
+		},
+		{
+			"policies for those whom they bind", "least-privilege", "tenants would get them",
+			func(b *Bundle) {
+				role := b.find("candor-tenantpolicy-viewer-role")
+				rule := map[string]any{
+					"apiGroups": []any{"fleetmanagement.grafana.com"}, "resources": []any{"pipelines", "tenantpolicies"}, "verbs": []any{"get"},
+				}
+				role.Object["rules"] = []any{rule}
+			},
+		},
 		{
 			"ConfigMaps in every namespace by the lift", "least-privilege", `"update configmaps."`,
 			func(b *Bundle) {

@@ -123,6 +123,32 @@ func leastPrivilege(b *Bundle, n *notes) {
 	}
 	for _, role := range b.clusterRoles(n) {
 		n.modest("ClusterRole "+role.Name, role.Rules)
+		n.apart(role)
+	}
+}
+
+// fleet is the group whose kinds act on a whole stack of Fleet Management.
+const fleet = "fleetmanagement.grafana.com"
+
+// apart checks that a role for people brings the kinds of the fleet to nobody who has not been given that role itself, and that whoever
+// gets the kinds of tenants does not get what bounds them.
+func (n *notes) apart(role rbacv1.ClusterRole) {
+	kinds := map[string]bool{}
+	for _, rule := range role.Rules {
+		for _, resource := range rule.Resources {
+			if slices.Contains(rule.APIGroups, fleet) {
+				kind, _, _ := strings.Cut(resource, "/")
+				kinds[kind] = true
+			}
+		}
+	}
+	for label := range role.Labels {
+		if strings.HasPrefix(label, "rbac.authorization.k8s.io/aggregate-to-") && len(kinds) > 0 {
+			n.errorf("ClusterRole %s brings rights on %s to a standard role by the label %s", role.Name, fleet, label)
+		}
+	}
+	if kinds["tenantpolicies"] && len(kinds) > 1 {
+		n.errorf("ClusterRole %s brings rights on tenantpolicies together with others: tenants would get them", role.Name)
 	}
 }
 
