@@ -5,13 +5,17 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	collectorv1 "github.com/grafana/fleet-management-api/api/gen/proto/go/collector/v1"
@@ -30,7 +34,7 @@ import (
 const (
 	fleetNamespace = "observability"
 	fleetUser      = "123456"
-	// hosts is how many collectors the fake knows, and mirrored how many of them stand in the cluster.
+	// hosts is how many collectors the fake knows, and mirrored how many of them a discovery is told to look after.
 	hosts, mirrored = 40, 30
 	// fleetPoll is how often the demo's manager lists; so that a person need not wait.
 	fleetPoll = time.Second
@@ -41,6 +45,8 @@ func (m *manager) fleetFolder(home string, o *app.FleetOptions) error {
 	m.fleet = fleetserver.New(fleetserver.Options{Username: fleetUser, Password: modelKey})
 	o.CredentialsFolder, o.CAFile = filepath.Join(home, "fleet"), filepath.Join(home, "fleet-ca.pem")
 	o.DriftInterval, o.CollectorPollInterval = fleetPoll, fleetPoll
+	m.known.Store(hosts)
+	m.inventory, o.Sources.AllowCIDRs = serveInventory(&m.known), "127.0.0.0/8"
 	return errors.Join(os.Mkdir(o.CredentialsFolder, 0o700), os.WriteFile(o.CAFile, m.fleet.CA(), 0o600))
 }
 
@@ -72,7 +78,9 @@ func (d *demo) manageFleet(ctx context.Context) ([]result, error) {
 		act   func(context.Context) error
 	}{
 		{"A Pipeline is applied.", d.applyPipeline},
-		{fmt.Sprintf("%d Collectors, and a policy that matches them.", mirrored), d.applyCollectors},
+		{"A CollectorDiscovery makes Collectors; a policy matches them.", d.applyCollectors},
+		{"An inventory of our own says who owns which host.", d.applySync},
+		{"The inventory loses all but one: nothing is taken away.", d.shrink},
 		{"Somebody edits the pipeline in Grafana: it is corrected.", d.drift},
 		{"Nothing happens, while everything is listed three times.", d.pollThrice},
 	} {
@@ -80,7 +88,7 @@ func (d *demo) manageFleet(ctx context.Context) ([]result, error) {
 			return nil, fmt.Errorf("%s: %w", step.title, err)
 		}
 	}
-	if err := d.getGroup(ctx, fleetmanagementv1alpha1.GroupVersion, fleetNamespace, "pipelines", "remoteattributepolicies"); err != nil {
+	if err := d.getGroup(ctx, fleetmanagementv1alpha1.GroupVersion, fleetNamespace, "pipelines", "remoteattributepolicies", "collectordiscoveries", "externalattributesyncs"); err != nil {
 		return nil, err
 	}
 	return nil, d.tellDrift(ctx)
@@ -143,36 +151,89 @@ func (d *demo) applyPipeline(ctx context.Context) error {
 }
 
 func (d *demo) applyCollectors(ctx context.Context) error {
-	for i := range mirrored {
-		c := &fleetmanagementv1alpha1.Collector{ObjectMeta: metav1.ObjectMeta{Namespace: fleetNamespace, Name: fmt.Sprintf("edge-%02d", i)}}
-		c.Spec.ID = c.Name
-		if err := d.cluster.Client.Create(ctx, c); err != nil {
-			return err
-		}
-	}
+	discovery := &fleetmanagementv1alpha1.CollectorDiscovery{ObjectMeta: metav1.ObjectMeta{Namespace: fleetNamespace, Name: "edge"}}
+	discovery.Spec.Selector.Matchers = []string{`hostname=~"edge-[012]."`}
 	policy := &fleetmanagementv1alpha1.RemoteAttributePolicy{}
 	if err := readSample("fleetmanagement_v1alpha1_remoteattributepolicy.yaml", policy); err != nil {
 		return err
 	}
 	policy.Namespace = fleetNamespace
-	if err := d.cluster.Client.Create(ctx, policy); err != nil {
+	if err := errors.Join(d.cluster.Client.Create(ctx, discovery), d.cluster.Client.Create(ctx, policy)); err != nil {
 		return err
 	}
 	return d.wait(ctx, "every Collector to have the attributes", func(ctx context.Context) (bool, error) {
-		var list fleetmanagementv1alpha1.CollectorList
-		if err := d.cluster.Client.List(ctx, &list, client.InNamespace(fleetNamespace)); err != nil {
-			return false, err
-		}
-		done := 0
-		for i := range list.Items {
-			c := &list.Items[i]
-			if meta.IsStatusConditionTrue(c.Status.Conditions, fleetmanagementv1alpha1.ConditionReady) && len(c.Status.AttributeOwners) > 0 {
-				done++
-			}
-		}
-		err := d.cluster.Client.Get(ctx, client.ObjectKeyFromObject(policy), policy)
+		done, err := d.given(ctx, "region")
+		err = errors.Join(err, d.cluster.Client.Get(ctx, client.ObjectKeyFromObject(policy), policy))
 		return done == mirrored && policy.Status.MatchedCount == mirrored, err
 	})
+}
+
+// given counts the Collectors that are ready and have an attribute.
+func (d *demo) given(ctx context.Context, key string) (int, error) {
+	var list fleetmanagementv1alpha1.CollectorList
+	if err := d.cluster.Client.List(ctx, &list, client.InNamespace(fleetNamespace)); err != nil {
+		return 0, err
+	}
+	done := 0
+	for i := range list.Items {
+		c := &list.Items[i]
+		if _, has := c.Status.EffectiveRemoteAttributes[key]; has && meta.IsStatusConditionTrue(c.Status.Conditions, fleetmanagementv1alpha1.ConditionReady) {
+			done++
+		}
+	}
+	return done, nil
+}
+
+// applySync has the hosts' owners fetched.
+func (d *demo) applySync(ctx context.Context) error {
+	sync := &fleetmanagementv1alpha1.ExternalAttributeSync{ObjectMeta: metav1.ObjectMeta{Namespace: fleetNamespace, Name: "inventory"}}
+	sync.Spec = fleetmanagementv1alpha1.ExternalAttributeSyncSpec{
+		Source: fleetmanagementv1alpha1.ExternalSource{
+			Kind: fleetmanagementv1alpha1.SourceHTTP, HTTP: &fleetmanagementv1alpha1.HTTPSource{URL: d.manager.inventory.URL + "/hosts", RecordsPath: "data.hosts"},
+		},
+		Schedule: "15m", Selector: fleetmanagementv1alpha1.PolicySelector{Matchers: []string{`collector.os="linux"`}},
+		Mapping: fleetmanagementv1alpha1.AttributeMapping{CollectorIDField: "fqdn", AttributeFields: map[string]string{"owner": "owner"}},
+	}
+	if err := d.cluster.Client.Create(ctx, sync); err != nil {
+		return err
+	}
+	return d.wait(ctx, "every Collector to have an owner", func(ctx context.Context) (bool, error) {
+		done, err := d.given(ctx, "owner")
+		return done == mirrored, err
+	})
+}
+
+// shrink has the inventory tell of one host only, and fetches it out of turn.
+func (d *demo) shrink(ctx context.Context) error {
+	d.manager.known.Store(1)
+	sync := &fleetmanagementv1alpha1.ExternalAttributeSync{}
+	if err := d.cluster.Client.Get(ctx, client.ObjectKey{Namespace: fleetNamespace, Name: "inventory"}, sync); err != nil {
+		return err
+	}
+	before := sync.DeepCopy()
+	metav1.SetMetaDataAnnotation(&sync.ObjectMeta, fleetmanagementv1alpha1.AnnotationFetchNow, "demo")
+	if err := d.cluster.Client.Patch(ctx, sync, client.MergeFrom(before)); err != nil {
+		return err
+	}
+	return d.wait(ctx, "the loss to be held back", func(ctx context.Context) (bool, error) {
+		err := d.cluster.Client.Get(ctx, client.ObjectKeyFromObject(sync), sync)
+		return meta.IsStatusConditionTrue(sync.Status.Conditions, fleetmanagementv1alpha1.ConditionStalled), err
+	})
+}
+
+// serveInventory answers what an inventory knows of the first hosts, as many as known says.
+func serveInventory(known *atomic.Int64) *httptest.Server {
+	type host struct {
+		FQDN  string `json:"fqdn"`
+		Owner string `json:"owner"`
+	}
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		hosts := []host{}
+		for i := range known.Load() {
+			hosts = append(hosts, host{FQDN: fmt.Sprintf("edge-%02d", i), Owner: []string{"payments", "search", "web"}[i%3]})
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": map[string]any{"hosts": hosts}})
+	}))
 }
 
 // drift edits the pipeline where somebody else could.

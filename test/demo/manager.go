@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/klog/v2"
@@ -37,6 +39,9 @@ type manager struct {
 	clock     *movableClock
 	wake      chan event.GenericEvent
 	fleet     *fleetserver.Server
+	// inventory knows the owners of as many hosts as known says.
+	inventory *httptest.Server
+	known     atomic.Int64
 	cancel    context.CancelFunc
 	// done is closed when the manager has ended, with err.
 	done chan struct{}
@@ -84,6 +89,7 @@ func (m *manager) stop() error {
 	m.cancel()
 	<-m.done
 	m.fleet.Close()
+	m.inventory.Close()
 	return errors.Join(m.err, m.log.Close())
 }
 

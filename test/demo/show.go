@@ -27,6 +27,7 @@ const textWidth = 110
 var singular = map[string]string{
 	"signalpolicies": "signalpolicy", "suppressions": "suppression",
 	"pipelines": "pipeline", "remoteattributepolicies": "remoteattributepolicy",
+	"collectordiscoveries": "collectordiscovery", "externalattributesyncs": "externalattributesync",
 }
 
 // show prints what kubectl get -A prints: columns and rows are the server's.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	collectorv1 "github.com/grafana/fleet-management-api/api/gen/proto/go/collector/v1"
+	pipelinev1 "github.com/grafana/fleet-management-api/api/gen/proto/go/pipeline/v1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"google.golang.org/protobuf/proto"
@@ -27,7 +28,11 @@ import (
 )
 
 const (
-	fleetKinds = "pipelines.fleetmanagement.grafana.com,collectors.fleetmanagement.grafana.com,remoteattributepolicies.fleetmanagement.grafana.com"
+	// discoveries go first: they would make anew what goes.
+	fleetKinds = "pipelinediscoveries.fleetmanagement.grafana.com,collectordiscoveries.fleetmanagement.grafana.com," +
+		"externalattributesyncs.fleetmanagement.grafana.com,pipelines.fleetmanagement.grafana.com," +
+		"collectors.fleetmanagement.grafana.com,remoteattributepolicies.fleetmanagement.grafana.com"
+	tenantPolicies = "tenantpolicies.fleetmanagement.grafana.com"
 	// edge is the collector of config/samples.
 	edge = "edge-42.example.com"
 	// mounted is how long it may take until the kubelet has brought a Secret to a pod and the next request has used it.
@@ -180,8 +185,55 @@ var _ = Describe("Candor beside Fleet Management", Ordered, func() {
 		Expect(versions()).To(Equal(before))
 	})
 
+	It("makes Collectors of what registers, and mirrors of pipelines that Grafana holds", func(ctx SpecContext) {
+		fleet.put(ctx, "collectors", &collectorv1.Collector{Id: "Edge 7", LocalAttributes: map[string]string{"collector.os": "linux"}})
+		fleet.put(ctx, "pipelines", &pipelinev1.Pipeline{Name: "By Hand", Contents: scrape, Enabled: proto.Bool(true)})
+		samples(ctx, "apply", "collectordiscovery", "pipelinediscovery")
+		ready(ctx, "collectordiscovery/linux", "pipelinediscovery/stack")
+		found := func(ctx context.Context) string {
+			return kubectl(ctx, "-n", namespace, "get", "collectors,pipelines", "-o", `jsonpath={range .items[*]}{.kind} {.spec.id}{.spec.name} {.metadata.annotations.fleetmanagement\.grafana\.com/import-mode}{"\n"}{end}`)
+		}
+		Eventually(found).WithContext(ctx).Should(And(ContainSubstring("Collector Edge 7 \n"), ContainSubstring("Pipeline By Hand read-only\n")))
+		Expect(strings.Count(found(ctx), edge)).To(Equal(1), "the collector that has a Collector gets no other")
+		Expect(fleet.pipeline(ctx, "By Hand").GetMetadata().AsMap()).To(BeEmpty(), "a mirror is not stamped")
+	})
+
+	It("gives collectors what an inventory knows, and holds back what would take too much away", func(ctx SpecContext) {
+		fleet.take(ctx, "records", []byte(`[{"id": "Edge 7", "owner": "payments", "rack": 9007199254740993}, {"id": "nobody", "owner": "x", "rack": 1}]`))
+		sync := fmt.Sprintf(`{"apiVersion":"fleetmanagement.grafana.com/v1alpha1","kind":"ExternalAttributeSync","metadata":{"name":"cmdb"},"spec":{
+			"source":{"kind":"HTTP","http":{"url":"http://%s:8080/records"}},"schedule":"30s","selector":{"matchers":["collector.os=\"linux\""]},
+			"mapping":{"collectorIDField":"id","attributeFields":{"owner":"owner","rack":"rack"}}}}`, fleet.host())
+		feed(ctx, sync, kubectlName(), "-n", namespace, "apply", "-f", "-")
+		ready(ctx, "externalattributesync/cmdb")
+		Eventually(fleet.attributes).WithContext(ctx).WithArguments("Edge 7").Should(And(
+			HaveKeyWithValue("owner", "payments"), HaveKeyWithValue("rack", "9007199254740993")))
+		fleet.take(ctx, "records", []byte("[]"))
+		Eventually(func(ctx context.Context) string {
+			return kubectl(ctx, "-n", namespace, "get", "externalattributesync", "cmdb", "-o", `jsonpath={.status.conditions[?(@.type=="Stalled")].status}`)
+		}).WithContext(ctx).WithTimeout(mounted).Should(Equal("True"))
+		Expect(fleet.attributes(ctx, "Edge 7")).To(HaveKeyWithValue("owner", "payments"))
+	})
+
+	It("AT-23: binds a tenant at admission", func(ctx SpecContext) {
+		kubectl(ctx, "-n", namespace, "create", "serviceaccount", "tenant")
+		for _, kind := range []string{"pipeline", "collector"} {
+			kubectl(ctx, "-n", namespace, "create", "rolebinding", "tenant-"+kind, "--clusterrole=candor-"+kind+"-editor-role", "--serviceaccount="+namespace+":tenant")
+		}
+		feed(ctx, fmt.Sprintf(`{"apiVersion":"fleetmanagement.grafana.com/v1alpha1","kind":"TenantPolicy","metadata":{"name":"e2e"},"spec":{
+			"subjects":[{"kind":"ServiceAccount","name":"tenant","namespace":%q}],"requiredMatchers":["team=\"payments\""],
+			"allowedAttributes":[{"key":"team","value":"payments"}]}}`, namespace), kubectlName(), "apply", "-f", "-")
+		cleanup(func(ctx SpecContext) { kubectl(ctx, "delete", tenantPolicies, "e2e", "--ignore-not-found") })
+		kubectl(ctx, "wait", "--for=condition=Ready", tenantPolicies+"/e2e", "--timeout=1m")
+		as := "--as=system:serviceaccount:" + namespace + ":tenant"
+		foreign := fmt.Sprintf(`{"apiVersion":"fleetmanagement.grafana.com/v1alpha1","kind":"Pipeline","metadata":{"name":"foreign"},"spec":{"contents":%q,"matchers":["team=\"others\""]}}`, scrape)
+		taking := `{"apiVersion":"fleetmanagement.grafana.com/v1alpha1","kind":"Collector","metadata":{"name":"taking"},"spec":{"id":"x","remoteAttributes":{"team":"others"}}}`
+		Eventually(refusal).WithContext(ctx).WithArguments(namespace, foreign, as).Should(ContainSubstring("TenantPolicy e2e"))
+		Expect(refusal(ctx, namespace, taking, as)).To(ContainSubstring("TenantPolicy e2e"))
+		feed(ctx, strings.Replace(foreign, "others", "payments", 1), kubectlName(), "-n", namespace, "create", "--dry-run=server", as, "-f", "-")
+	})
+
 	It("restores the attributes of a collector when policy and Collector go", func(ctx SpecContext) {
-		samples(ctx, "delete", "remoteattributepolicy")
+		samples(ctx, "delete", "collectordiscovery", "pipelinediscovery", "remoteattributepolicy")
 		Eventually(fleet.attributes).WithContext(ctx).WithArguments(edge).Should(Equal(map[string]string{
 			"environment": "production", "team": "payments", "floor": "3",
 		}))
@@ -192,7 +244,8 @@ var _ = Describe("Candor beside Fleet Management", Ordered, func() {
 	It("leaves nothing behind, in the cluster and in Fleet Management", func(ctx SpecContext) {
 		kubectl(ctx, "-n", namespace, "delete", fleetKinds, "--all", "--timeout=1m")
 		Expect(kubectl(ctx, "get", fleetKinds, "--all-namespaces", "-o", "name")).To(BeEmpty())
-		Expect(fleet.pipelines(ctx)).To(BeEmpty())
+		Expect(fleet.pipelines(ctx)).To(HaveExactElements(HaveField("GetName()", "By Hand")), "what it only mirrored stays")
+		Expect(fleet.attributes(ctx, "Edge 7")).To(BeEmpty())
 	})
 
 	It("lets nobody write but those who are bound to its roles", func(ctx SpecContext) {
@@ -203,7 +256,7 @@ var _ = Describe("Candor beside Fleet Management", Ordered, func() {
 			kubectl(ctx, "-n", namespace, "create", "rolebinding", account+"-"+role, "--clusterrole="+role, "--serviceaccount="+namespace+":"+account)
 		}
 		bind("admin", "admin")
-		for _, kind := range []string{"pipeline", "collector", "remoteattributepolicy"} {
+		for _, kind := range []string{"pipeline", "collector", "remoteattributepolicy", "pipelinediscovery", "collectordiscovery", "externalattributesync"} {
 			var viewer, editor rbacv1.ClusterRole
 			for suffix, role := range map[string]*rbacv1.ClusterRole{"viewer": &viewer, "editor": &editor} {
 				Expect(cluster.Get(ctx, client.ObjectKey{Name: "candor-" + kind + "-" + suffix + "-role"}, role)).To(Succeed())
@@ -211,11 +264,11 @@ var _ = Describe("Candor beside Fleet Management", Ordered, func() {
 				bind(suffix, role.Name)
 			}
 		}
-		for _, kind := range strings.Split(fleetKinds, ",") {
+		for _, kind := range append(strings.Split(fleetKinds, ","), tenantPolicies) {
 			for account, verbs := range map[string][]string{"admin": nil, "viewer": {"get"}, "editor": {"get", "create"}} {
 				for _, verb := range []string{"get", "create"} {
 					may := "no"
-					if slices.Contains(verbs, verb) {
+					if slices.Contains(verbs, verb) && kind != tenantPolicies {
 						may = "yes"
 					}
 					who := fmt.Sprintf("--as=system:serviceaccount:%s:%s", namespace, account)
@@ -241,9 +294,9 @@ func pipelineManifest(name, contents string) string {
 }
 
 // refusal returns why the API server refuses to create an object.
-func refusal(ctx context.Context, namespace, manifest string) string {
+func refusal(ctx context.Context, namespace, manifest string, more ...string) string {
 	GinkgoHelper()
-	cmd := exec.CommandContext(ctx, kubectlName(), "-n", namespace, "create", "--dry-run=server", "-f", "-")
+	cmd := exec.CommandContext(ctx, kubectlName(), append(more, "-n", namespace, "create", "--dry-run=server", "-f", "-")...)
 	cmd.Stdin = strings.NewReader(manifest)
 	out, err := cmd.CombinedOutput()
 	Expect(err).To(HaveOccurred(), "%s", out)

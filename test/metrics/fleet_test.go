@@ -7,6 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -17,6 +20,7 @@ import (
 	pipelinev1 "github.com/grafana/fleet-management-api/api/gen/proto/go/pipeline/v1"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -45,6 +49,7 @@ func startFleet(t *testing.T) *fleetserver.Server {
 func useFleet(g Gomega, o *app.FleetOptions, fleet *fleetserver.Server, folder string) {
 	o.CredentialsFolder, o.CAFile = folder, filepath.Join(folder, "ca.pem")
 	o.DriftInterval, o.CollectorPollInterval, o.RPS = time.Second, time.Second, 100
+	o.Sources.AllowCIDRs = "127.0.0.0/8"
 	err := os.WriteFile(o.CAFile, fleet.CA(), 0o600)
 	for name, value := range map[string]string{"base-url": fleet.URL(), "username": fleetUser, "password": modelKey} {
 		err = errors.Join(err, os.WriteFile(filepath.Join(folder, name), []byte(value), 0o600))
@@ -52,9 +57,9 @@ func useFleet(g Gomega, o *app.FleetOptions, fleet *fleetserver.Server, folder s
 	g.Expect(err).NotTo(HaveOccurred())
 }
 
-// manageFleet makes two Pipelines, of which one is changed by somebody else and one cannot be deleted, and two Collectors, of which
-// Fleet Management knows one.
-func manageFleet(ctx context.Context, g Gomega, c client.Client, fleet *fleetserver.Server) {
+// manageFleet makes two Pipelines, of which one is changed by somebody else and one cannot be deleted, two Collectors, of which Fleet
+// Management knows one, discoveries, and a sync.
+func manageFleet(ctx context.Context, g Gomega, c client.Client, fleet *fleetserver.Server, inventory string) {
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
 	stays := &fleetmanagementv1alpha1.Pipeline{ObjectMeta: meta("stays")}
 	goes := &fleetmanagementv1alpha1.Pipeline{ObjectMeta: meta("goes")}
@@ -62,14 +67,37 @@ func manageFleet(ctx context.Context, g Gomega, c client.Client, fleet *fleetser
 	known := &fleetmanagementv1alpha1.Collector{ObjectMeta: meta("known")}
 	unknown := &fleetmanagementv1alpha1.Collector{ObjectMeta: meta("unknown")}
 	known.Spec.ID, unknown.Spec.ID = "edge-1", "nobody"
-	for _, o := range []client.Object{stays, goes, known, unknown} {
+	pipelines := &fleetmanagementv1alpha1.PipelineDiscovery{ObjectMeta: meta("pipelines")}
+	pipelines.Spec.Selector.ConfigType = ptr.To(fleetmanagementv1alpha1.ConfigTypeOTel)
+	collectors := &fleetmanagementv1alpha1.CollectorDiscovery{ObjectMeta: meta("collectors")}
+	collectors.Spec.Selector.CollectorIDs = []string{"edge-2"}
+	for _, o := range []client.Object{stays, goes, known, unknown, pipelines, collectors, syncOf(meta("inventory"), inventory)} {
 		g.Expect(c.Create(ctx, o)).To(Succeed())
 	}
 	g.Eventually(func() int { return len(fleet.Pipelines()) }).WithTimeout(time.Minute).Should(Equal(2), "pipelines in Fleet Management")
 	fleet.EditPipeline("stays", func(p *pipelinev1.Pipeline) { p.Contents = "// by hand\n" + p.Contents })
 	g.Expect(c.Delete(ctx, goes)).To(Succeed())
-	await(g, "fleet_stack_limit", "fleet_stack_objects", "fleet_api_errors_total", "fleet_pipeline_drift_total", "fleet_deletions_blocked")
+	await(g, "fleet_external_sync_fetches_total", "fleet_discovery_changes_total", "fleet_stack_limit", "fleet_stack_objects", "fleet_api_errors_total", "fleet_pipeline_drift_total", "fleet_deletions_blocked")
 	g.Eventually(func() []string {
 		return gather(g, metrics.Registry).labels("fleet_resources")["reason"]
-	}).WithTimeout(time.Minute).Should(ConsistOf("Synced", "DeleteFailed", "Synced", "NotRegistered"))
+	}).WithTimeout(time.Minute).Should(ConsistOf("Synced", "DeleteFailed", "Synced", "NotRegistered", "Synced", "Synced", "Synced"))
+}
+
+// syncOf gives a collector what the server at an address knows of it.
+func syncOf(meta metav1.ObjectMeta, address string) *fleetmanagementv1alpha1.ExternalAttributeSync {
+	return &fleetmanagementv1alpha1.ExternalAttributeSync{ObjectMeta: meta, Spec: fleetmanagementv1alpha1.ExternalAttributeSyncSpec{
+		Source:   fleetmanagementv1alpha1.ExternalSource{Kind: fleetmanagementv1alpha1.SourceHTTP, HTTP: &fleetmanagementv1alpha1.HTTPSource{URL: address}},
+		Schedule: "30s", Selector: fleetmanagementv1alpha1.PolicySelector{CollectorIDs: []string{"edge-1"}},
+		Mapping: fleetmanagementv1alpha1.AttributeMapping{CollectorIDField: "id", AttributeFields: map[string]string{"owner": "owner"}},
+	}}
+}
+
+// startInventory runs a server that knows the owner of one collector.
+func startInventory(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `[{"id": "edge-1", "owner": "payments"}]`)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
 }

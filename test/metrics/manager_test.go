@@ -57,7 +57,7 @@ func work(t *testing.T) (atWork, waits families) {
 	waiting := prometheus.NewRegistry()
 	start(t, cluster, fleet, waiting)
 	arrange(ctx, g, cluster.Client, server)
-	manageFleet(ctx, g, cluster.Client, fleet)
+	manageFleet(ctx, g, cluster.Client, fleet, startInventory(t))
 
 	await(g, "candor_reports_dropped_total", "candor_llm_calls_total", "candor_enrichment_skipped_total")
 	var web client.Object = builder.VulnerabilityReport(namespace, "StatefulSet", "web", "main", []any{})

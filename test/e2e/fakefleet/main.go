@@ -9,6 +9,8 @@
 //	POST /pipelines, /collectors  puts one in the place of that of the same ID
 //	POST /credentials             lets in {"username": …, "password": …} from now on, and nobody else
 //	GET  /calls                   the names of the procedures of the API that were called, in the order of arrival
+//	GET  /records                 what an inventory knows of collectors, for ExternalAttributeSyncs
+//	POST /records                 replaces that
 package main
 
 import (
@@ -17,6 +19,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"sync/atomic"
 
 	collectorv1 "github.com/grafana/fleet-management-api/api/gen/proto/go/collector/v1"
 	pipelinev1 "github.com/grafana/fleet-management-api/api/gen/proto/go/pipeline/v1"
@@ -52,6 +55,13 @@ func sideDoor(fake *fleetserver.Server) http.Handler {
 	}))
 	mux.Handle("POST /collectors", take(func(body []byte) error {
 		return put(body, &collectorv1.Collector{}, fake.PutCollector)
+	}))
+	var records atomic.Value
+	records.Store([]byte("[]"))
+	mux.Handle("GET /records", show(func() ([]byte, error) { return records.Load().([]byte), nil }))
+	mux.Handle("POST /records", take(func(body []byte) error {
+		records.Store(body)
+		return nil
 	}))
 	mux.Handle("POST /credentials", take(func(body []byte) error {
 		var given struct{ Username, Password string }
