@@ -24,7 +24,7 @@ SCORECARD_FLAGS ?=
 PLATFORMS ?= linux/amd64,linux/arm64
 CONTAINER_TOOL ?= docker
 KUBECTL ?= kubectl
-# The folder of config/ that deploy, undeploy and build-installer take: default or default-certmanager.
+# The folder of config/ that deploy, undeploy and build-installer take: default, default-certmanager, signals or fleet.
 VARIANT ?= default
 TESTFLAGS ?= -timeout 30m
 
@@ -68,9 +68,10 @@ help: ## Show the targets
 ##@ Develop
 
 .PHONY: manifests
-manifests: $(CONTROLLER_GEN) ## Generate CRDs, the manager's ClusterRole and the webhook configuration
+manifests: $(CONTROLLER_GEN) ## Generate CRDs, the manager's ClusterRole, the webhook configuration and the variants that run one half
 	$(CONTROLLER_GEN) crd paths=./api/... output:dir=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=manager-role webhook paths=./internal/...
+	go run ./hack/variants
 
 .PHONY: generate
 generate: $(CONTROLLER_GEN) ## Generate the deepcopy methods

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
+	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
 	candorcontroller "github.com/candor-dev/candor/internal/controller/candor"
 	"github.com/candor-dev/candor/internal/crdgate"
 	"github.com/candor-dev/candor/internal/signals"
@@ -32,6 +33,8 @@ func Classes() signals.Classes {
 // setup is one row of the table of what runs in the manager.
 type setup struct {
 	name string
+	// half is the group of the kinds that the row is about.
+	half string
 	// does completes the sentence "Run the … controller:".
 	does string
 	// workers is how many objects it works on at once unless an option says otherwise.
@@ -64,20 +67,30 @@ func (o *Options) offBecause(s setup) string {
 }
 
 func setups() []setup {
+	findings, fleet := candorv1alpha1.GroupVersion.Group, fleetmanagementv1alpha1.GroupVersion.Group
 	return []setup{
-		{name: "report", does: "turn reports into Findings", workers: 8, foreign: Classes(), add: addReports},
-		{name: "finding", does: "say what Findings mean, and delete ended ones", workers: 8, add: addFindings},
-		{name: "signalpolicy", does: "say what policies do", workers: 1, add: addSignalPolicies, webhook: serveSignalPolicies},
-		{name: "operatingpolicy", does: "say which model may be asked, and what is left of the budget", workers: 1, add: addOperatingPolicies},
-		{name: "suppression", does: "say what Suppressions mute", workers: 1, add: addSuppressions, webhook: serveSuppressions},
-		{name: "pipeline", does: "bring Pipelines to Fleet Management", workers: 1, add: addPipelines, webhook: servePipelines},
-		{name: "collector", does: "give collectors of Fleet Management their attributes", workers: 1, add: addCollectors, webhook: serveCollectors},
-		{name: "policy", does: "say which collectors RemoteAttributePolicies concern", workers: 4, add: addPolicies, webhook: serveRemoteAttributePolicies},
-		{name: "pipeline-discovery", needs: "pipeline", does: "make Pipelines of the pipelines in Fleet Management", workers: 1, add: addPipelineDiscoveries, webhook: servePipelineDiscoveries},
-		{name: "collector-discovery", short: "discovery", needs: "collector", does: "make Collectors of the collectors in Fleet Management", workers: 1, add: addCollectorDiscoveries, webhook: serveCollectorDiscoveries},
-		{name: "external-sync", short: "sync", needs: "collector", does: "fetch attributes of collectors for ExternalAttributeSyncs", workers: 4, add: addExternalSyncs, webhook: serveExternalAttributeSyncs},
-		{name: "tenant-policy", does: "say whom TenantPolicies bind", workers: 1, add: addTenantPolicies, webhook: serveTenantPolicies},
+		{name: "report", half: findings, does: "turn reports into Findings", workers: 8, foreign: Classes(), add: addReports},
+		{name: "finding", half: findings, does: "say what Findings mean, and delete ended ones", workers: 8, add: addFindings},
+		{name: "signalpolicy", half: findings, does: "say what policies do", workers: 1, add: addSignalPolicies, webhook: serveSignalPolicies},
+		{name: "operatingpolicy", half: findings, does: "say which model may be asked, and what is left of the budget", workers: 1, add: addOperatingPolicies},
+		{name: "suppression", half: findings, does: "say what Suppressions mute", workers: 1, add: addSuppressions, webhook: serveSuppressions},
+		{name: "pipeline", half: fleet, does: "bring Pipelines to Fleet Management", workers: 1, add: addPipelines, webhook: servePipelines},
+		{name: "collector", half: fleet, does: "give collectors of Fleet Management their attributes", workers: 1, add: addCollectors, webhook: serveCollectors},
+		{name: "policy", half: fleet, does: "say which collectors RemoteAttributePolicies concern", workers: 4, add: addPolicies, webhook: serveRemoteAttributePolicies},
+		{name: "pipeline-discovery", half: fleet, needs: "pipeline", does: "make Pipelines of the pipelines in Fleet Management", workers: 1, add: addPipelineDiscoveries, webhook: servePipelineDiscoveries},
+		{name: "collector-discovery", half: fleet, short: "discovery", needs: "collector", does: "make Collectors of the collectors in Fleet Management", workers: 1, add: addCollectorDiscoveries, webhook: serveCollectorDiscoveries},
+		{name: "external-sync", half: fleet, short: "sync", needs: "collector", does: "fetch attributes of collectors for ExternalAttributeSyncs", workers: 4, add: addExternalSyncs, webhook: serveExternalAttributeSyncs},
+		{name: "tenant-policy", half: fleet, does: "say whom TenantPolicies bind", workers: 1, add: addTenantPolicies, webhook: serveTenantPolicies},
 	}
+}
+
+// Rows returns the names of the rows of the table by the API group of their kinds.
+func Rows() map[string][]string {
+	rows := map[string][]string{}
+	for _, s := range setups() {
+		rows[s.half] = append(rows[s.half], s.name)
+	}
+	return rows
 }
 
 // building is what the rows of the table share.

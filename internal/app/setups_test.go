@@ -21,6 +21,7 @@ func TestEveryRowOfTheTableCanBeTurnedOnAndOff(t *testing.T) {
 		g.Expect(names).NotTo(HaveKey(s.name))
 		names[s.name] = true
 		g.Expect(s.does).NotTo(BeEmpty())
+		g.Expect(Rows()[s.half]).To(ContainElement(s.name))
 		g.Expect(s.workers).To(BeNumerically(">=", 1))
 		g.Expect(s.add).NotTo(BeNil())
 	}
