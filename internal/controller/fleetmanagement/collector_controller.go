@@ -4,6 +4,7 @@
 package fleetmanagement
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,11 +111,15 @@ func (s *CollectorSyncer) Gate(ctx context.Context, c *fleetmanagementv1alpha1.C
 		return err
 	}
 	for i := range same {
-		if other := &same[i]; other.UID != c.UID && older(other, c) {
-			return &fault.Fault{
+		other := &same[i]
+		if other.UID == c.UID || !older(other, c) {
+			continue
+		}
+		if barred, err := s.barred(ctx, other); err != nil || !barred {
+			return cmp.Or(err, error(&fault.Fault{
 				Kind: fault.Wait, Reason: fleetmanagementv1alpha1.ReasonDuplicateCollectorID, After: duplicateRecheck,
 				Err: fmt.Errorf("the older Collector %s/%s has the same spec.id: delete one of the two", other.Namespace, other.Name),
-			}
+			}))
 		}
 	}
 	if controllerutil.ContainsFinalizer(c, fleetmanagementv1alpha1.CollectorFinalizer) {

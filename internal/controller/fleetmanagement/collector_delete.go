@@ -13,7 +13,6 @@ import (
 	"github.com/candor-dev/candor/internal/fault"
 	"github.com/candor-dev/candor/internal/fleet/attributes"
 	fleetclient "github.com/candor-dev/candor/internal/fleet/client"
-	"github.com/candor-dev/candor/internal/fleet/tenant"
 	"github.com/candor-dev/candor/internal/lifecycle"
 )
 
@@ -84,9 +83,13 @@ func (s *CollectorSyncer) release(ctx context.Context, c *fleetmanagementv1alpha
 func (s *CollectorSyncer) lettingGo(ctx context.Context, c *fleetmanagementv1alpha1.Collector, live fleetclient.Collector, now attempt) (step, error) {
 	owned := now.owned(c.Status.AttributeOwners, live.RemoteAttributes)
 	if !c.Status.Registered && len(owned) == 0 {
-		// A crash may have come before the first status: what stands as it is asked for counts as given. What is allowed now says
-		// nothing of what was given then.
-		st, err := s.plan(ctx, c, live, now, tenant.Rules{})
+		// A crash may have come before the first status: what stands as it is asked for counts as given, but for what must not have
+		// been given. Otherwise a Collector that is created with the finalizer and deleted takes from a collector what others gave.
+		rules, err := s.Tenancy.Rules(ctx, c.Namespace)
+		if err != nil {
+			return step{}, err
+		}
+		st, err := s.plan(ctx, c, live, now, rules)
 		if err != nil {
 			return step{}, err
 		}

@@ -42,21 +42,26 @@ func (s step) mayName(c *fleetmanagementv1alpha1.Collector) bool {
 
 // plan decides what a collector is to be given under the rules of its namespace, and what leads there.
 func (s *CollectorSyncer) plan(ctx context.Context, c *fleetmanagementv1alpha1.Collector, live fleetclient.Collector, now attempt, rules tenant.Rules) (step, error) {
-	owned, err := s.withOthers(ctx, c, live, now.owned(c.Status.AttributeOwners, live.RemoteAttributes))
+	mine := now.owned(c.Status.AttributeOwners, live.RemoteAttributes)
+	owned, err := s.withOthers(ctx, c, live, mine)
 	if err != nil {
 		return step{}, err
 	}
 	f := factsOfLive(live, owned)
-	layers, err := s.layers(ctx, c, f, owned, rules)
+	layers, unsure, err := s.layers(ctx, c, f, owned, rules)
 	if err != nil {
 		return step{}, err
 	}
 	forbidden, limits := rules.CheckCollector(f.id, f.attribute), s.Limits
 	if limits.Also = rules.CheckAttribute; forbidden != "" {
-		layers = nil
+		layers, owned = nil, mine // what others give is theirs
 	}
 	want := attributes.Merge(layers, limits.Beside(live.RemoteAttributes, owned, layers, c.Spec.ReleasePolicy))
-	plan := attributes.Diff(want, live.RemoteAttributes, owned, s.policiesOf(c))
+	policies := s.policiesOf(c)
+	policies.Unsure = func(kind fleetmanagementv1alpha1.OwnerKind, name string) bool {
+		return kind == fleetmanagementv1alpha1.OwnerExternalAttributeSync && slices.Contains(unsure, name)
+	}
+	plan := attributes.Diff(want, live.RemoteAttributes, owned, policies)
 	return s.withoutRefused(c, step{Plan: plan, want: want, forbidden: forbidden}), nil
 }
 
@@ -81,6 +86,27 @@ func (s *CollectorSyncer) withOthers(ctx context.Context, c *fleetmanagementv1al
 		}
 	}
 	return all, nil
+}
+
+// barred reports whether the rules of its namespace keep a Collector from giving anything, so that it must not keep another one of the
+// same ID from it. While a policy cannot be read, what it gave stays, and so does it.
+func (s *CollectorSyncer) barred(ctx context.Context, c *fleetmanagementv1alpha1.Collector) (bool, error) {
+	rules, err := s.Tenancy.Rules(ctx, c.Namespace)
+	if err != nil || !rules.Bound() || rules.Broken() != nil {
+		return false, err
+	}
+	f := factsOf(c) // until the first list
+	if live, listed := s.Inventory.Get(c.Spec.ID); listed {
+		owned, err := s.withOthers(ctx, c, live, c.Status.AttributeOwners)
+		if err != nil {
+			return false, err
+		}
+		f = factsOfLive(live, owned)
+	}
+	if !f.registered {
+		return rules.CheckCollectorID(f.id) != "", nil
+	}
+	return rules.CheckCollector(f.id, f.attribute) != "", nil
 }
 
 // policiesOf says what becomes of attributes of others. A Collector that has a finalizer and no status, and that this process did
@@ -120,19 +146,19 @@ func asksTheSame(a, b fleetclient.Op) bool {
 	return a.Key == b.Key && a.Value == b.Value && (a.Kind == fleetclient.OpRemove) == (b.Kind == fleetclient.OpRemove)
 }
 
-// layers returns what everybody asks for.
+// layers returns what everybody asks for, and the names of the syncs of which that is not known.
 func (s *CollectorSyncer) layers(ctx context.Context, c *fleetmanagementv1alpha1.Collector, f facts, owned []fleetmanagementv1alpha1.AttributeOwner,
 	rules tenant.Rules,
-) ([]attributes.Layer, error) {
+) (all []attributes.Layer, unsure []string, err error) {
 	own := attributes.Layer{
 		Kind: fleetmanagementv1alpha1.OwnerCollector, Name: client.ObjectKeyFromObject(c).String(), Attributes: c.Spec.RemoteAttributes,
 	}
 	policies, err := s.policyLayers(ctx, c.Namespace, f, owned, rules)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	syncs, err := s.externalLayers(ctx, c.Namespace, f, owned, rules)
-	return slices.Concat([]attributes.Layer{own}, policies, syncs), err
+	syncs, unsure, err := s.externalLayers(ctx, c.Namespace, f, owned, rules)
+	return slices.Concat([]attributes.Layer{own}, policies, syncs), unsure, err
 }
 
 // policyLayers returns what the policies of a namespace ask for, and its rules allow.
@@ -146,6 +172,9 @@ func (s *CollectorSyncer) policyLayers(ctx context.Context, namespace string, f 
 	var layers []attributes.Layer
 	for i := range list.Items {
 		p := &list.Items[i]
+		if !p.DeletionTimestamp.IsZero() {
+			continue // whatever somebody else's finalizer holds it for, and whatever is written into it meanwhile
+		}
 		layer := attributes.Layer{
 			Kind: fleetmanagementv1alpha1.OwnerRemoteAttributePolicy, Name: client.ObjectKeyFromObject(p).String(),
 			Priority: p.Spec.Priority, Attributes: p.Spec.Attributes,

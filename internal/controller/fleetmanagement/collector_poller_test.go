@@ -70,6 +70,7 @@ func (s *shownList) list(context.Context, ...string) ([]fleetclient.Collector, e
 
 func TestAVisitorGetsAYoungListAndNoListOfItsOwn(t *testing.T) {
 	g := NewWithT(t)
+	g.SetDefaultEventuallyTimeout(10 * time.Second)
 	c, api := clocktesting.NewFakeClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)), &shownList{}
 	p := newCollectorPoller(CollectorConfig{
 		Client: newReplica(t).cache.objects, API: api, Clock: c, Inventory: NewCollectorInventory(api.list, c), PollInterval: time.Hour,

@@ -18,19 +18,25 @@ import (
 // +kubebuilder:rbac:groups=fleetmanagement.grafana.com,resources=externalattributesyncs,verbs=get;list;watch
 
 // externalLayers returns what the syncs of a namespace ask for, and its rules allow. The selector is looked at here, whatever a status
-// says, and the limits of attributes.Merge hold for what it says.
+// says, and the limits of attributes.Merge hold for what it says. unsure are the names of the syncs of which it is not known what they
+// ask for: what they gave is returned.
 func (s *CollectorSyncer) externalLayers(ctx context.Context, namespace string, f facts, owned []fleetmanagementv1alpha1.AttributeOwner,
 	rules tenant.Rules,
-) ([]attributes.Layer, error) {
+) (layers []attributes.Layer, unsure []string, err error) {
 	var list fleetmanagementv1alpha1.ExternalAttributeSyncList
 	if err := s.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
-		return nil, fmt.Errorf("listing the ExternalAttributeSyncs of %s: %w", namespace, err)
+		return nil, nil, fmt.Errorf("listing the ExternalAttributeSyncs of %s: %w", namespace, err)
 	}
-	var layers []attributes.Layer
 	for i := range list.Items {
 		o := &list.Items[i]
+		if !o.DeletionTimestamp.IsZero() {
+			continue // whatever somebody else's finalizer holds it for, and whatever is written into it meanwhile
+		}
 		layer := layerOf(o)
-		given := func() map[string]string { return givenBy(layer, owned) }
+		given := func() map[string]string {
+			unsure = append(unsure, layer.Name)
+			return givenBy(layer, owned)
+		}
 		selector, err := s.Selectors.of(o)
 		switch {
 		case err != nil:
@@ -43,7 +49,7 @@ func (s *CollectorSyncer) externalLayers(ctx context.Context, namespace string, 
 		}
 		layers = append(layers, layer)
 	}
-	return layers, nil
+	return layers, unsure, nil
 }
 
 // Wake has the Collectors of a namespace looked at whose collectors have these IDs.

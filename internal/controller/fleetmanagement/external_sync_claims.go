@@ -6,6 +6,7 @@ package fleetmanagement
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -35,7 +36,7 @@ func (s *ExternalSyncSyncer) weigh(p *syncPass) {
 		}
 	}
 	p.given = now
-	if m := p.memory; m.fetched == nil || m.applied || m.failures > 0 || p.Spec.Suspend {
+	if m := p.memory; m.fetched == nil || m.applied || m.failures > 0 || p.Spec.Suspend || m.fingerprint != p.fingerprint {
 		return
 	}
 	after := extsync.Claims{}
@@ -44,12 +45,20 @@ func (s *ExternalSyncSyncer) weigh(p *syncPass) {
 			after[id] = of
 		}
 	}
-	loss := extsync.Lose(now, after, p.Spec.Mapping.AttributeFields)
+	loss := extsync.Lose(now, after, p.Spec.Mapping.AttributeFields, p.heldSince())
 	p.loss, p.held = &loss, p.holdsBack(loss)
 	if p.held || p.dryRun() != "" {
 		return
 	}
 	p.apply, p.given, p.changed = true, after, different(now, after)
+}
+
+// heldSince is when what was fetched began to be held back: now, if it was not before.
+func (p *syncPass) heldSince() time.Time {
+	if stalled := p.stalled(); stalled != nil {
+		return stalled.LastTransitionTime.Time
+	}
+	return p.now
 }
 
 func (p *syncPass) holdsBack(loss extsync.Loss) bool {

@@ -90,6 +90,8 @@ type syncPass struct {
 	memory   *syncMemory
 	schedule extsync.Schedule
 	now      time.Time
+	// fingerprint is that of the spec.
+	fingerprint string
 	// listed says that it is known which collectors there are; meant are those of the Collectors that the selector means, by ID.
 	listed bool
 	meant  map[string]*fleetmanagementv1alpha1.Collector
@@ -147,6 +149,8 @@ func (s *ExternalSyncSyncer) begin(ctx context.Context, o *fleetmanagementv1alph
 		return nil, err
 	}
 	p := &syncPass{ExternalAttributeSync: o, memory: s.memories.of(o), schedule: schedule, now: s.Clock.Now(), hadDuplicates: o.Status.Duplicates > 0}
+	p.fingerprint = extsync.Fingerprint(o.Spec)
+	p.memory.correct(p.now, schedule.Interval(p.now))
 	p.listed = !s.Inventory.Listed().IsZero()
 	if p.listed {
 		if p.meant, err = s.match(ctx, o); err != nil {

@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -30,7 +29,7 @@ func (p *syncPass) due() bool {
 	switch m := p.memory; {
 	case p.Spec.Suspend:
 		return false
-	case m.last.IsZero(), m.fingerprint != extsync.Fingerprint(p.Spec):
+	case m.last.IsZero(), m.fingerprint != p.fingerprint:
 		return true
 	case p.fetchNow() != "" && p.fetchNow() != m.handled:
 		return true
@@ -59,28 +58,22 @@ func (p *syncPass) fetchNow() string {
 
 // unheld reports whether what another process fetched may now be given, which it held back, or had tried only.
 func (p *syncPass) unheld() bool {
-	verdict := meta.FindStatusCondition(p.Status.Conditions, fleetmanagementv1alpha1.ConditionSynced)
-	if verdict == nil {
+	if p.dryRun() != "" {
 		return false
 	}
-	word := p.Annotations[fleetmanagementv1alpha1.AnnotationApproveRemoval]
-	switch verdict.Reason {
-	case fleetmanagementv1alpha1.ReasonDryRun:
-		return p.dryRun() == ""
-	case fleetmanagementv1alpha1.ReasonStalled:
-		// The message ends with the word.
-		return word != "" && strings.HasSuffix(verdict.Message, approveBy(word))
-	default:
-		return false
+	if verdict := p.verdict(); verdict != nil && verdict.Reason == fleetmanagementv1alpha1.ReasonDryRun {
+		return true
 	}
+	word, stalled := p.Annotations[fleetmanagementv1alpha1.AnnotationApproveRemoval], p.stalled()
+	// The message ends with the word.
+	return stalled != nil && word != "" && strings.HasSuffix(stalled.Message, approveBy(word))
 }
 
 // fetch asks for records, and notes what came of it. While their target is to be left alone nothing is asked, and nothing noted.
 func (s *ExternalSyncSyncer) fetch(ctx context.Context, p *syncPass) {
 	m, kind, began := p.memory, string(p.Spec.Source.Kind), s.Clock.Now()
-	fingerprint := extsync.Fingerprint(p.Spec)
 	known := ""
-	if m.fetched != nil && m.fingerprint == fingerprint {
+	if m.fetched != nil && m.fingerprint == p.fingerprint {
 		known = m.version
 	}
 	result, err := s.ask(ctx, p, known)
@@ -92,7 +85,11 @@ func (s *ExternalSyncSyncer) fetch(ctx context.Context, p *syncPass) {
 	if err == nil && !unchanged {
 		projection, err = project(p, result)
 	}
-	p.looked, m.fingerprint, m.last, m.handled = true, fingerprint, p.now.Truncate(time.Second), p.fetchNow()
+	if m.fingerprint != p.fingerprint {
+		// The version speaks of records. What an earlier spec made of them is not what this one does.
+		m.version = ""
+	}
+	p.looked, m.fingerprint, m.last, m.handled = true, p.fingerprint, p.now.Truncate(time.Second), p.fetchNow()
 	s.Metrics.fetched(kind, unchanged, err, s.Clock.Since(began))
 	if err != nil {
 		f := fault.Of(err, fleetmanagementv1alpha1.ReasonSourceFailed)
@@ -142,6 +139,10 @@ func (s *ExternalSyncSyncer) waits(p *syncPass, target string) time.Duration {
 
 func project(p *syncPass, result source.Result) (*extsync.Projection, error) {
 	projection := extsync.Project(result.Records, p.Spec.Mapping, p.Spec.OnDuplicate)
+	if projection.TooMany {
+		return nil, source.Failed("the records come to more than %d attributes: map fewer fields, or split the sync", extsync.MaxAttributes)
+	}
+	projection.Skipped = result.Skipped
 	if projection.Duplicates > 0 && p.Spec.OnDuplicate == fleetmanagementv1alpha1.DuplicateFail {
 		return nil, &fault.Fault{Kind: fault.Wait, Reason: fleetmanagementv1alpha1.ReasonDuplicateRecords, Err: fmt.Errorf(
 			"%s name a collector that an earlier one names, such as %q: make them unique, or set spec.onDuplicate to First or Last",

@@ -4,6 +4,7 @@
 package fleetmanagement
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -41,6 +42,23 @@ type syncMemory struct {
 	counted time.Time
 }
 
+// restful are the reasons of a pass that does not fetch although the spec may have changed since the last one that did.
+var restful = []string{fleetmanagementv1alpha1.ReasonSuspended, fleetmanagementv1alpha1.ReasonRateLimited}
+
+// correct moves times that are yet to come to now: the clock was wrong when they were noted, and nothing would be fetched until it
+// says the same again. interval is that of the schedule.
+func (m *syncMemory) correct(now time.Time, interval time.Duration) {
+	if ahead := m.last.Sub(now); ahead > 0 {
+		m.last, m.next = now.Truncate(time.Second), m.next.Add(-ahead)
+	}
+	if m.success.After(m.last) {
+		m.success = m.last
+	}
+	if latest := now.Add(max(interval, maxAskedWait)); m.next.After(latest) {
+		m.next = latest.Truncate(time.Second)
+	}
+}
+
 // memories holds what this process knows of syncs, by their UID. The zero value is ready.
 type memories struct {
 	mu   sync.Mutex
@@ -58,7 +76,8 @@ func (m *memories) of(o *fleetmanagementv1alpha1.ExternalAttributeSync) *syncMem
 		last: timeOf(o.Status.LastSyncTime), success: timeOf(o.Status.LastSuccessTime), next: timeOf(o.Status.NextSyncTime),
 		failures: int(o.Status.Failures), handled: o.Status.HandledFetchNow,
 	}
-	if judged := meta.FindStatusCondition(o.Status.Conditions, fleetmanagementv1alpha1.ConditionSynced); judged != nil && judged.ObservedGeneration == o.Generation {
+	if judged := meta.FindStatusCondition(o.Status.Conditions, fleetmanagementv1alpha1.ConditionSynced); judged != nil &&
+		judged.ObservedGeneration == o.Generation && !slices.Contains(restful, judged.Reason) {
 		told.fingerprint = extsync.Fingerprint(o.Spec)
 	}
 	if m.byID == nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,10 +28,10 @@ func (s *ExternalSyncSyncer) conclude(ctx context.Context, p *syncPass) (lifecyc
 	if m.failures > 0 && !p.Spec.Suspend {
 		return lifecycle.Outcome{}, p.failure()
 	}
-	if m.last.IsZero() && !p.Spec.Suspend {
+	if (m.last.IsZero() || m.fingerprint != p.fingerprint) && !p.Spec.Suspend {
 		return lifecycle.Outcome{}, &fault.Fault{
 			Kind: fault.Wait, Reason: fleetmanagementv1alpha1.ReasonRateLimited, After: p.pollAfter(), Unclear: true,
-			Err: errors.New("others ask the same server or database: the first fetch comes when --controller-sync-target-rate lets it"),
+			Err: errors.New("others ask the same server or database: the first fetch of this spec comes when --controller-sync-target-rate lets it"),
 		}
 	}
 	outcome := p.outcome()
@@ -49,12 +50,17 @@ func (s *ExternalSyncSyncer) conclude(ctx context.Context, p *syncPass) (lifecyc
 	return outcome, nil
 }
 
+// reasonsOfFetches are those of a fetch that fails.
+var reasonsOfFetches = []string{
+	fleetmanagementv1alpha1.ReasonSourceFailed, fleetmanagementv1alpha1.ReasonSecretUnreadable, fleetmanagementv1alpha1.ReasonDuplicateRecords,
+}
+
 // failure is the fault of the last fetch, whether this pass made it or not.
 func (p *syncPass) failure() error {
 	m := p.memory
 	if m.message == "" {
 		m.reason, m.message = fleetmanagementv1alpha1.ReasonSourceFailed, "The last fetch failed."
-		if last := p.verdict(); last != nil && last.Status == metav1.ConditionFalse && last.Reason != fleetmanagementv1alpha1.ReasonInvalidSchedule {
+		if last := p.verdict(); last != nil && slices.Contains(reasonsOfFetches, last.Reason) {
 			m.reason, m.message = last.Reason, last.Message
 		}
 	}
@@ -63,21 +69,22 @@ func (p *syncPass) failure() error {
 
 // outcome is the verdict on a sync whose last fetch went well.
 func (p *syncPass) outcome() lifecycle.Outcome {
-	last, m := p.verdict(), p.memory
+	last, stalled, m := p.verdict(), p.stalled(), p.memory
 	kept := func(reason string) bool {
 		return m.fetched == nil && !p.counted && last != nil && last.Reason == reason
 	}
 	switch dry := p.dryRun() != ""; {
 	case p.Spec.Suspend:
 		return lifecycle.Outcome{Reason: fleetmanagementv1alpha1.ReasonSuspended, Message: "Nothing is fetched while spec.suspend is set. What was given stays."}
+	case !dry && m.fetched == nil && stalled != nil:
+		// Another process held it back.
+		return lifecycle.Outcome{Reason: stalled.Reason, Message: stalled.Message, Status: metav1.ConditionFalse}
 	case dry && kept(fleetmanagementv1alpha1.ReasonDryRun), !dry && kept(fleetmanagementv1alpha1.ReasonSynced):
 		return lifecycle.Outcome{Reason: last.Reason, Message: last.Message, Status: last.Status}
 	case dry:
 		return lifecycle.Outcome{Reason: fleetmanagementv1alpha1.ReasonDryRun, Message: p.dryMessage()}
 	case p.held:
 		return lifecycle.Outcome{Reason: fleetmanagementv1alpha1.ReasonStalled, Message: p.heldMessage(), Status: metav1.ConditionFalse}
-	case m.fetched == nil && last != nil && last.Reason == fleetmanagementv1alpha1.ReasonStalled:
-		return lifecycle.Outcome{Reason: last.Reason, Message: last.Message, Status: last.Status}
 	case m.fetched != nil && !m.applied && !p.apply:
 		return lifecycle.Outcome{
 			Reason: fleetmanagementv1alpha1.ReasonSynced, Status: metav1.ConditionUnknown, Silent: true,
@@ -91,6 +98,15 @@ func (p *syncPass) outcome() lifecycle.Outcome {
 // verdict is what the last pass said; nil before the first one.
 func (p *syncPass) verdict() *metav1.Condition {
 	return meta.FindStatusCondition(p.Status.Conditions, fleetmanagementv1alpha1.ConditionSynced)
+}
+
+// stalled is the condition that says that what was fetched is held back; nil if it does not.
+func (p *syncPass) stalled() *metav1.Condition {
+	c := meta.FindStatusCondition(p.Status.Conditions, fleetmanagementv1alpha1.ConditionStalled)
+	if c == nil || c.Status != metav1.ConditionTrue || c.Reason != fleetmanagementv1alpha1.ReasonStalled {
+		return nil
+	}
+	return c
 }
 
 func (p *syncPass) syncedMessage() string {

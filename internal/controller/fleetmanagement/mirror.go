@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,7 +44,7 @@ type MirrorConfig struct {
 	Metrics  *Metrics
 	// Found takes what discoveries find and do.
 	Found *mirror.Metrics
-	// Tenancy bounds what a discovery makes, by its target namespace; nil bounds nothing.
+	// Tenancy bounds what a discovery makes, by its own namespace and by the target; nil bounds nothing.
 	Tenancy *Tenancy
 }
 
@@ -177,9 +178,10 @@ func (l *mirrorLoop[D, T]) Sync(ctx context.Context, d D) (lifecycle.Outcome, er
 // mirrorPass is one pass over a discovery.
 type mirrorPass[D lifecycle.Object, T any] struct {
 	*mirrorLoop[D, T]
-	d      D
-	spec   mirrorSpec[T]
-	rules  tenant.Rules
+	d    D
+	spec mirrorSpec[T]
+	// rules are those of the discovery's own namespace and of the target.
+	rules  []tenant.Rules
 	memory *mirrorMemory
 	// refs are the objects of the target namespace by their name.
 	refs map[string]client.Object
@@ -194,10 +196,7 @@ func (p *mirrorPass[D, T]) run(ctx context.Context) (lifecycle.Outcome, error) {
 		return lifecycle.Outcome{}, err
 	}
 	p.memory.outdate(p.kind.listed(), p.Clock.Now())
-	switch p.rules, err = p.Tenancy.Rules(ctx, p.spec.namespace); {
-	case apierrors.IsNotFound(err):
-		return lifecycle.Outcome{}, p.noNamespace()
-	case err != nil:
+	if err := p.bind(ctx); err != nil {
 		return lifecycle.Outcome{}, err
 	}
 	plan, err := p.plan(ctx)
@@ -222,6 +221,26 @@ func (p *mirrorPass[D, T]) run(ctx context.Context) (lifecycle.Outcome, error) {
 		done.err = unanswered
 	}
 	return p.conclude(plan, done)
+}
+
+// bind reads the rules of both namespaces: who is bound in his own must not have another one filled.
+func (p *mirrorPass[D, T]) bind(ctx context.Context) error {
+	for _, namespace := range slices.Compact([]string{p.d.GetNamespace(), p.spec.namespace}) {
+		rules, err := p.Tenancy.Rules(ctx, namespace)
+		switch {
+		case apierrors.IsNotFound(err) && namespace == p.spec.namespace:
+			return p.noNamespace()
+		case err != nil:
+			return err
+		}
+		p.rules = append(p.rules, rules)
+	}
+	return nil
+}
+
+// allows reports whether the rules let an object of a thing be made.
+func (p *mirrorPass[D, T]) allows(t T) bool {
+	return !slices.ContainsFunc(p.rules, func(rules tenant.Rules) bool { return !p.kind.allows(rules, t) })
 }
 
 // list makes sure that a list is younger than age. What keeps others from listing, too, keeps its reason.
@@ -261,7 +280,7 @@ func (p *mirrorPass[D, T]) plan(ctx context.Context) (mirror.Plan, error) {
 	}
 	p.kind.all(func(t T) bool {
 		thing := p.kind.thing(t)
-		thing.InScope = p.spec.inScope(t) && p.kind.allows(p.rules, t)
+		thing.InScope = p.spec.inScope(t) && p.allows(t)
 		in.Things = append(in.Things, thing)
 		return true
 	})

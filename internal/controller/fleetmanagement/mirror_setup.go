@@ -43,7 +43,7 @@ func setupMirror[D lifecycle.Object, T any](mgr manager.Manager, options control
 			return lifecycle.Requests(ctx, l.Client, s.list.DeepCopyObject().(client.ObjectList))
 		})))
 	b = l.Tenancy.watch(b, func(ctx context.Context, namespace string) []reconcile.Request {
-		return s.into(ctx, l.Client, namespace)
+		return s.boundBy(ctx, l.Client, namespace)
 	})
 	return complete(b, reconcilerFor(mgr, l.Clock, l, l.kind.words().kind, "", l.Metrics, s.succeeded), s.name)
 }
@@ -58,8 +58,8 @@ func (m *Metrics) CountCollectorDiscoveries(mgr manager.Manager) {
 	m.scrape.count(tally{kind: "CollectorDiscovery", list: &fleetmanagementv1alpha1.CollectorDiscoveryList{}, reader: mgr.GetCache(), leads: mgr.Elected()})
 }
 
-// into returns the discoveries that make objects in a namespace.
-func (s mirrorSetup[D]) into(ctx context.Context, reader client.Reader, namespace string) []reconcile.Request {
+// boundBy returns the discoveries that are in a namespace, or make objects there.
+func (s mirrorSetup[D]) boundBy(ctx context.Context, reader client.Reader, namespace string) []reconcile.Request {
 	list := s.list.DeepCopyObject().(client.ObjectList)
 	if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
 		logf.FromContext(ctx).Error(err, "Cannot list the discoveries that a namespace concerns")
@@ -67,7 +67,7 @@ func (s mirrorSetup[D]) into(ctx context.Context, reader client.Reader, namespac
 	}
 	var all []reconcile.Request
 	_ = meta.EachListItem(list, func(o runtime.Object) error {
-		if d := o.(D); s.target(d) == namespace {
+		if d := o.(D); s.target(d) == namespace || d.GetNamespace() == namespace {
 			all = append(all, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(d)})
 		}
 		return nil

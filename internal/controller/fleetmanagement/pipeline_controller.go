@@ -231,7 +231,9 @@ func (s *PipelineSyncer) sync(ctx context.Context, p *fleetmanagementv1alpha1.Pi
 	if err := s.Inventory.Ensure(ctx); err != nil {
 		return lifecycle.Outcome{}, err
 	}
-	s.recognise(p)
+	if err := s.recognise(ctx, p); err != nil {
+		return lifecycle.Outcome{}, err
+	}
 	return pass.run(ctx)
 }
 

@@ -131,13 +131,17 @@ func (s *PipelineSyncer) nothingToMirror(p *fleetmanagementv1alpha1.Pipeline) st
 
 // recognise takes the pipeline that a discovery found for the object's own, where no pass has found or made one yet and nobody else
 // stamped it. The spec as it was created is what stood there: what differs from that, somebody changed since.
-func (s *PipelineSyncer) recognise(p *fleetmanagementv1alpha1.Pipeline) {
+func (s *PipelineSyncer) recognise(ctx context.Context, p *fleetmanagementv1alpha1.Pipeline) error {
 	live, exists := s.Inventory.Get(p.Annotations[fleetmanagementv1alpha1.AnnotationPipelineID])
 	if _, isStamped := pipelines.StampOf(live); !exists || isStamped || p.Status.ID != "" || p.Status.SyncedHash != "" || live.Name != s.name(p) {
-		return
+		return nil
+	}
+	if err := s.Tenancy.checkTakeover(ctx, p.Namespace, live); err != nil {
+		return err
 	}
 	p.Status.ID, p.Status.Adopted = live.ID, true
 	if p.Generation == 1 {
 		p.Status.SyncedName, p.Status.SyncedHash = live.Name, pipelines.Hash(pipelines.Desired(p, live.Name))
 	}
+	return nil
 }

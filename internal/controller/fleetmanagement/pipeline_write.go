@@ -61,6 +61,9 @@ func (s *pipelinePass) run(ctx context.Context) (lifecycle.Outcome, error) {
 		} else if news {
 			continue
 		}
+		if err := s.mayTakeOver(ctx, d); err != nil {
+			return lifecycle.Outcome{}, err
+		}
 		switch d.Action {
 		case pipelines.Keep, pipelines.Leave, pipelines.Refuse:
 			return s.stay(ctx, d)
@@ -284,6 +287,18 @@ func (s *pipelinePass) confirm(ctx context.Context, d pipelines.Decision) (bool,
 	}
 	after, exists := s.Inventory.Get(id)
 	return exists != listed || !reflect.DeepEqual(before, after), nil
+}
+
+// mayTakeOver returns a fault where a decision takes over a pipeline that the rules of the namespace do not allow. One that carries a
+// stamp has the object's own, or that of its former life.
+func (s *pipelinePass) mayTakeOver(ctx context.Context, d pipelines.Decision) error {
+	if d.Reason != fleetmanagementv1alpha1.EventAdopted && d.Reason != fleetmanagementv1alpha1.EventRebound {
+		return nil
+	}
+	if _, isStamped := pipelines.StampOf(*d.Live); isStamped {
+		return nil
+	}
+	return s.Tenancy.checkTakeover(ctx, s.p.Namespace, *d.Live)
 }
 
 // doubtful returns the ID of the pipeline that a decision could be wrong about: one that is to be taken over, that is missing, or that

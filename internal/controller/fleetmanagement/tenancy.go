@@ -6,6 +6,7 @@ package fleetmanagement
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
 	"github.com/candor-dev/candor/internal/fault"
+	fleetclient "github.com/candor-dev/candor/internal/fleet/client"
 	"github.com/candor-dev/candor/internal/fleet/tenant"
 )
 
@@ -40,22 +42,27 @@ type compiledPolicy struct {
 
 // Rules returns the rules for what is stored in a namespace. An error is a fault: nothing may be done then.
 func (t *Tenancy) Rules(ctx context.Context, namespace string) (tenant.Rules, error) {
-	return t.rules(ctx, namespace, tenant.ForNamespace)
+	return t.rules(ctx, namespace, func(tenant.Policy) bool { return true }, tenant.ForNamespace)
 }
 
-// RulesFor returns the rules for what a user writes into a namespace. An error is a fault: nothing may be let pass then.
+// RulesFor returns the rules for what a user writes into a namespace. An error is a fault: nothing may be let pass then. Whom no policy
+// names is free in every namespace, one that is not there included.
 func (t *Tenancy) RulesFor(ctx context.Context, user tenant.User, namespace string) (tenant.Rules, error) {
-	return t.rules(ctx, namespace, func(policies []tenant.Policy, labels map[string]string) tenant.Rules {
+	concerns := func(p tenant.Policy) bool { return p.Names(user) }
+	return t.rules(ctx, namespace, concerns, func(policies []tenant.Policy, labels map[string]string) tenant.Rules {
 		return tenant.ForUser(policies, user, labels)
 	})
 }
 
-func (t *Tenancy) rules(ctx context.Context, namespace string, of func([]tenant.Policy, map[string]string) tenant.Rules) (tenant.Rules, error) {
+// rules returns those of a namespace; concerns tells the policies for which its labels matter.
+func (t *Tenancy) rules(ctx context.Context, namespace string, concerns func(tenant.Policy) bool,
+	of func([]tenant.Policy, map[string]string) tenant.Rules,
+) (tenant.Rules, error) {
 	if t == nil {
 		return tenant.Rules{}, nil
 	}
 	policies, err := t.policies(ctx)
-	if err != nil || len(policies) == 0 {
+	if err != nil || !slices.ContainsFunc(policies, concerns) {
 		return tenant.Rules{}, err
 	}
 	labels, err := t.labels(ctx, namespace)
@@ -108,6 +115,19 @@ func (t *Tenancy) checkMatchers(ctx context.Context, namespace string, matchers 
 		return err
 	}
 	return forbidden(rules.CheckMatchers(matchers))
+}
+
+// checkTakeover returns a fault if the rules of a namespace would not allow what a pipeline of Fleet Management is, so that nothing
+// there may take it over, whatever it would make of it.
+func (t *Tenancy) checkTakeover(ctx context.Context, namespace string, live fleetclient.Pipeline) error {
+	rules, err := t.Rules(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	if err := rules.CheckMatchers(live.Matchers); err != nil {
+		return forbidden(fmt.Errorf("the pipeline %q of Fleet Management is not taken over: choose another spec.name: %w", live.Name, err))
+	}
+	return nil
 }
 
 // forbidden makes a fault of what TenantPolicies say; nil of nothing.

@@ -114,6 +114,16 @@ func TestTheRulesOfANamespaceAreThoseOfItsLabels(t *testing.T) {
 	g.Expect(rules.CheckMatchers(nil)).To(MatchError(ContainSubstring("TenantPolicy everywhere: ")), "a policy without a selector binds whom it names")
 }
 
+func TestWhomNoPolicyNamesIsFreeInANamespaceThatIsNotThere(t *testing.T) {
+	g := NewWithT(t)
+	b := newTenancyBench(t, tenantPolicy("a", "a"))
+	rules, err := b.RulesFor(t.Context(), tenant.User{Name: "joe"}, "of-c")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(rules.Bound()).To(BeFalse())
+	_, err = b.RulesFor(t.Context(), tenant.User{Name: "jane"}, "of-c")
+	g.Expect(err).To(MatchError(ContainSubstring("reading the labels of the namespace of-c")), "whom one names may be bound there")
+}
+
 func TestAPolicyIsCompiledOnceAGeneration(t *testing.T) {
 	g := NewWithT(t)
 	p := tenantPolicy("a", "a")

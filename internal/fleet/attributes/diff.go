@@ -21,6 +21,9 @@ type Policies struct {
 	// Given says that what stands as it is asked for, and is not recorded, was given before and is ours. Otherwise somebody else had
 	// set it.
 	Given bool
+	// Unsure reports whether an object asks for what it gave before since it is not known what it asks for now; nil for none. Where
+	// something else stands, that stays, and so does what is recorded: it may be what was given last.
+	Unsure func(kind fleetmanagementv1alpha1.OwnerKind, name string) bool
 }
 
 // Plan leads from what a collector has to what it is to have.
@@ -78,6 +81,8 @@ func (p *Plan) give(key string, claim Claim, live place, record fleetmanagementv
 		Key: key, OwnerKind: claim.Kind, OwnerName: claim.Name, Value: claim.Value, PreviousValue: record.PreviousValue,
 	}
 	switch {
+	case recorded && (!live.present || live.value != record.Value) && policies.Unsure != nil && policies.Unsure(claim.Kind, claim.Name):
+		owner = record
 	case !live.present:
 		owner.PreviousValue = nil
 		p.Ops = append(p.Ops, client.Op{Kind: client.OpAdd, Key: key, Value: claim.Value})

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// maxOwned and maxOwnedBytes bound what a status holds of claims: collectors, and bytes.
+	// maxOwned and maxOwnedBytes bound what a status holds of claims: collectors, and bytes of JSON.
 	maxOwned, maxOwnedBytes = 1000, 512 << 10
-	// ownedOverhead is what JSON adds to an ID, and to a key with its value, at most, beside escapes.
-	ownedOverhead = 40
+	// idOverhead and keyOverhead are what JSON adds to an ID, and to a key with its value.
+	idOverhead, keyOverhead = 120, 40
 )
 
 // Store holds the claims of syncs as this process has fetched them, by the UID of the sync. The zero value is ready; it is safe for
@@ -70,9 +70,11 @@ func Owned(claims Claims) (owned []fleetmanagementv1alpha1.OwnedKeys, truncated 
 	}
 	size := 0
 	for _, id := range slices.Sorted(maps.Keys(claims)) {
-		size += len(id) + ownedOverhead
+		// Each ID and each key stands a second time among the fields that the API server notes for who wrote them, and an ID as JSON
+		// within JSON.
+		size += 3*written(id) + idOverhead
 		for key, value := range claims[id] {
-			size += len(key) + len(value) + ownedOverhead
+			size += 2*written(key) + written(value) + keyOverhead
 		}
 		if size > maxOwnedBytes {
 			return nil, true
@@ -80,6 +82,22 @@ func Owned(claims Claims) (owned []fleetmanagementv1alpha1.OwnedKeys, truncated 
 		owned = append(owned, fleetmanagementv1alpha1.OwnedKeys{CollectorID: id, Attributes: maps.Clone(claims[id])})
 	}
 	return owned, false
+}
+
+// written is how many bytes JSON has of a text at most.
+func written(text string) int {
+	size := len(text)
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c < ' ', c == '<', c == '>', c == '&', c == '\u007f':
+			size += len(`\u0000`) - 1
+		case c == '"', c == '\\':
+			size++
+		case c == '\xe2': // the line separators that JSON escapes begin with it
+			size += 3
+		}
+	}
+	return size
 }
 
 // Count returns how many collectors have claims, and how many attributes they have in all.

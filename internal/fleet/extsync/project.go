@@ -16,6 +16,9 @@ import (
 	"github.com/candor-dev/candor/internal/fleet/source"
 )
 
+// MaxAttributes is how many attributes a fetch may come to in all: they are kept in memory.
+const MaxAttributes = 1_000_000
+
 const (
 	// maxID and maxValue bound what a record may give, in characters: an ID as the status takes it, a value as the API of Fleet
 	// Management takes it at most.
@@ -39,6 +42,10 @@ type Projection struct {
 	// Unnamed, Incomplete and Empty count the records that are left out: those without a usable ID, those that lack a required
 	// field, and those that have none of the mapped fields.
 	Unnamed, Incomplete, Empty int
+	// TooMany says that the records come to more than MaxAttributes; nothing else is told then.
+	TooMany bool
+	// Skipped is how many things the source lists that are no records.
+	Skipped int
 	// Long counts values that are left out since they are longer than Fleet Management takes at all, and Unfit those that have no
 	// text, such as lists.
 	Long, Unfit int
@@ -48,7 +55,7 @@ type Projection struct {
 
 // Project makes claims of records. Of records that name the same collector the first or the last one counts, as onDuplicate says.
 func Project(records []source.Record, mapping fleetmanagementv1alpha1.AttributeMapping, onDuplicate fleetmanagementv1alpha1.DuplicatePolicy) *Projection {
-	p := &Projection{Claims: make(Claims, len(records)), Records: len(records)}
+	p, total := &Projection{Claims: make(Claims, len(records)), Records: len(records)}, 0
 	for _, record := range records {
 		id, attributes := p.read(record, mapping)
 		if len(attributes) == 0 {
@@ -65,6 +72,9 @@ func Project(records []source.Record, mapping fleetmanagementv1alpha1.AttributeM
 			if onDuplicate == fleetmanagementv1alpha1.DuplicateFirst {
 				continue
 			}
+		}
+		if total += len(attributes) - len(p.Claims[id]); total > MaxAttributes {
+			return &Projection{TooMany: true}
 		}
 		p.Claims[id] = attributes
 	}
@@ -121,6 +131,9 @@ func (p *Projection) Problems() string {
 		if problem.n > 0 {
 			all = append(all, fmt.Sprintf("Records "+problem.text, problem.n))
 		}
+	}
+	if p.Skipped > 0 {
+		all = append(all, fmt.Sprintf("Elements of the list that are no records, left out: %d.", p.Skipped))
 	}
 	if p.Long > 0 {
 		all = append(all, fmt.Sprintf("Values longer than %d characters, left out: %d.", maxValue, p.Long))

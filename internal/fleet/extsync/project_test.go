@@ -187,3 +187,24 @@ func TestWhatMakesRecordsBeFetchedAnew(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatRecordsComeToIsBounded(t *testing.T) {
+	g := NewWithT(t)
+	wide := fleetmanagementv1alpha1.AttributeMapping{CollectorIDField: "host", AttributeFields: attrs{}}
+	for i := range 100 {
+		wide.AttributeFields[fmt.Sprint(i)] = "owner"
+	}
+	all := make([]source.Record, 0, MaxAttributes/100+1)
+	for i := range MaxAttributes / 100 {
+		all = append(all, source.Record{"host": fmt.Sprint(i), "owner": "x"})
+	}
+	g.Expect(Project(all, wide, fleetmanagementv1alpha1.DuplicateLast).Claims).To(HaveLen(len(all)))
+	g.Expect(Project(append(all, all...), wide, fleetmanagementv1alpha1.DuplicateLast).TooMany).To(BeFalse(), "of two for a collector one counts")
+	more := Project(append(all, source.Record{"host": "more", "owner": "x"}), wide, fleetmanagementv1alpha1.DuplicateLast)
+	g.Expect(more.TooMany).To(BeTrue())
+	g.Expect(more.Claims).To(BeEmpty())
+}
+
+func TestWhatTheSourceListsBesideRecordsIsTold(t *testing.T) {
+	NewWithT(t).Expect((&Projection{Skipped: 3}).Problems()).To(Equal("Elements of the list that are no records, left out: 3."))
+}

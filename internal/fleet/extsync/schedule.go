@@ -19,6 +19,8 @@ import (
 const (
 	// MinInterval is the least time between two fetches that a schedule asks for, and the first wait after one that failed.
 	MinInterval = 30 * time.Second
+	// maxInterval is the most: a mistake rather than a wish.
+	maxInterval = 10 * never
 	// jitterShare is the share of an interval by which fetches are moved, one in so many.
 	jitterShare = 10
 	// maxLate bounds how much later than a cron expression says a fetch comes.
@@ -37,7 +39,7 @@ type Schedule struct {
 	zone  *time.Location
 }
 
-// ParseSchedule reads a duration of at least MinInterval, or a cron expression of five fields and the zone that it is read in, empty for
+// ParseSchedule reads a duration of at least MinInterval and at most ten years, or a cron expression of five fields and the zone that it is read in, empty for
 // UTC. The expression may name its zone itself, as CRON_TZ=Europe/Berlin in front. The error names the field: schedule or timeZone.
 func ParseSchedule(schedule, zone string) (Schedule, error) {
 	text := strings.TrimSpace(schedule)
@@ -57,6 +59,9 @@ func ParseSchedule(schedule, zone string) (Schedule, error) {
 	if every, err := time.ParseDuration(text); err == nil {
 		if every < MinInterval {
 			return Schedule{}, fmt.Errorf("schedule: %q is too short: it must be at least %s", text, MinInterval)
+		}
+		if every > maxInterval {
+			return Schedule{}, fmt.Errorf("schedule: %q is too long: it must be at most ten years, 87600h", text)
 		}
 		return Schedule{every: every, zone: location}, nil
 	}

@@ -28,6 +28,8 @@ func TestWhatIsASchedule(t *testing.T) {
 		"a negative duration (B25)":                 {schedule: "-10m", wrong: "at least 30s"},
 		"a nanosecond (B25)":                        {schedule: "1ns", wrong: "at least 30s"},
 		"a duration without a unit":                 {schedule: "600", wrong: "neither a duration such as 10m nor a cron expression"},
+		"ten years":                                 {schedule: "87600h"},
+		"a duration that no time can be added to":   {schedule: "2562047h", wrong: "it must be at most ten years"},
 		"five fields":                               {schedule: "*/5 8-18 * * MON-FRI"},
 		"five fields in a zone":                     {schedule: "0 3 * * *", zone: "Europe/Berlin"},
 		"a zone in the expression":                  {schedule: "CRON_TZ=Europe/Berlin 0 3 * * *"},

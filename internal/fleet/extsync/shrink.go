@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"time"
 )
 
 const (
@@ -29,15 +30,16 @@ type Loss struct {
 	// Losing is how many collectors would lose an attribute; IDs are the first few of them.
 	Losing int
 	IDs    []string
-	// Word stands for exactly what would go; empty for nothing.
+	// Word stands for exactly what would go, and for when that was first held back; empty for nothing.
 	Word string
 	// left says that some collector would have attributes afterwards.
 	left bool
 }
 
 // Lose compares what collectors have with what they would have. Only attributes whose key is among mapped count: a key that a person
-// takes out of the mapping is no loss.
-func Lose[V any](before, after Claims, mapped map[string]V) Loss {
+// takes out of the mapping is no loss. since is when the loss was first held back, to the second, so that who agreed to an earlier one
+// has not agreed to it.
+func Lose[V any](before, after Claims, mapped map[string]V, since time.Time) Loss {
 	type pair struct{ id, key string }
 	var loss Loss
 	var gone []pair
@@ -73,6 +75,7 @@ func Lose[V any](before, after Claims, mapped map[string]V) Loss {
 	if len(gone) > 0 {
 		slices.SortFunc(gone, func(a, b pair) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.key, b.key)) })
 		h := sha256.New()
+		_, _ = fmt.Fprintln(h, since.Unix())
 		for _, p := range gone {
 			_, _ = fmt.Fprintf(h, "%q %q\n", p.id, p.key)
 		}

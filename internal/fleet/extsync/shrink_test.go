@@ -6,6 +6,7 @@ package extsync
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -47,7 +48,7 @@ func TestAT18WhatIsTooMuchAtOnce(t *testing.T) {
 		"a quarter of the attributes of each, of four a head": {fleet(500, attrs{"team": "", "cost": "", "a": "", "b": ""}), fleet(500, attrs{"team": "", "cost": "", "a": ""}), 25, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			loss := Lose(test.before, test.after, attrs{"team": "", "cost": "", "a": "", "b": ""})
+			loss := Lose(test.before, test.after, attrs{"team": "", "cost": "", "a": "", "b": ""}, noon)
 			NewWithT(t).Expect(loss.TooMuch(test.percent)).To(Equal(test.held), "%+v", loss)
 		})
 	}
@@ -56,8 +57,8 @@ func TestAT18WhatIsTooMuchAtOnce(t *testing.T) {
 func TestAKeyThatIsTakenOutOfTheMappingIsNoLoss(t *testing.T) {
 	g := NewWithT(t)
 	before, after := fleet(500, attrs{"team": "x", "cost": "7"}), fleet(500, attrs{"team": "x"})
-	g.Expect(Lose(before, after, attrs{"team": "owner"})).To(Equal(Loss{Collectors: 500, Attributes: 500, left: true}))
-	loss := Lose(before, after, attrs{"team": "owner", "cost": "cost_center"})
+	g.Expect(Lose(before, after, attrs{"team": "owner"}, noon)).To(Equal(Loss{Collectors: 500, Attributes: 500, left: true}))
+	loss := Lose(before, after, attrs{"team": "owner", "cost": "cost_center"}, noon)
 	g.Expect(loss.LostAttributes).To(Equal(500))
 	g.Expect(loss.LostCollectors).To(BeZero())
 	g.Expect(loss.IDs).To(Equal([]string{"c-0000", "c-0001", "c-0002", "c-0003", "c-0004"}))
@@ -85,7 +86,7 @@ func TestAWordStandsForExactlyWhatWouldGo(t *testing.T) {
 	words := map[string]string{}
 	for range 5000 {
 		before, after := some(), some()
-		loss := Lose(before, after, mapped)
+		loss := Lose(before, after, mapped, noon)
 		var gone []string
 		for i := range 6 {
 			for _, key := range keys {
@@ -102,7 +103,7 @@ func TestAWordStandsForExactlyWhatWouldGo(t *testing.T) {
 		known, is := words[loss.Word]
 		g.Expect(!is || known == fmt.Sprint(gone)).To(BeTrue(), "one word for two losses")
 		words[loss.Word] = fmt.Sprint(gone)
-		g.Expect(Lose(before, before, mapped).TooMuch(0)).To(BeFalse())
+		g.Expect(Lose(before, before, mapped, noon).TooMuch(0)).To(BeFalse())
 		g.Expect(loss.TooMuch(100)).To(BeFalse())
 		g.Expect(!loss.TooMuch(50) || loss.TooMuch(25)).To(BeTrue(), "what is too much for a half is for a quarter")
 	}
@@ -119,12 +120,17 @@ func TestWhatAStatusHoldsOfClaims(t *testing.T) {
 	g.Expect(owned).To(BeEmpty())
 	wide := attrs{}
 	for i := range 6 {
-		wide[fmt.Sprint(i)] = string(make([]byte, 100))
+		wide[fmt.Sprint(i)] = strings.Repeat("x", 100)
 	}
 	_, truncated = Owned(fleet(1000, wide))
 	g.Expect(truncated).To(BeTrue(), "more than half a mebibyte")
 	_, truncated = Owned(fleet(500, wide))
 	g.Expect(truncated).To(BeFalse())
+	for i := range 6 {
+		wide[fmt.Sprint(i)] = strings.Repeat("<", 100)
+	}
+	_, truncated = Owned(fleet(500, wide))
+	g.Expect(truncated).To(BeTrue(), "JSON has six bytes for each")
 	shared := Claims{"a": {"k": "v"}}
 	owned, _ = Owned(shared)
 	owned[0].Attributes["k"] = "changed"

@@ -13,6 +13,9 @@ import (
 // MaxRecords is how many records a fetch may return; more are an error, since a part of a truth would take away the rest.
 const MaxRecords = 50_000
 
+// MaxValues is how many fields the records of a fetch may have in all: each costs memory, however short it is.
+const MaxValues = 1_000_000
+
 // Record is one thing that a source tells of: a string, bool, json.Number, int64, uint64, float64 or nil by the name of its field.
 // Lists and objects stay as they are written, a json.RawMessage, and have no text.
 type Record map[string]any

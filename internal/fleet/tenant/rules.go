@@ -139,17 +139,19 @@ func (r Rules) patterns(key string) (reason string, patterns []pattern) {
 	if err := r.Broken(); err != nil {
 		return err.Error(), nil
 	}
-	keys := map[string]bool{}
+	constrained := false
 	for _, p := range r.policies {
+		constrained = constrained || constrainsAttributes(p)
 		patterns = append(patterns, p.attributes[key]...)
-		for allowed := range p.attributes {
-			keys[allowed] = true
-		}
 	}
-	if len(keys) > 0 && !keys[key] {
-		return fmt.Sprintf("%s: only these attributes may be set: %s", r.says(constrainsAttributes), shown(slices.Collect(maps.Keys(keys)), ", ")), nil
+	if !constrained || len(patterns) > 0 {
+		return "", patterns
 	}
-	return "", patterns
+	var keys []string
+	for _, p := range r.policies {
+		keys = slices.AppendSeq(keys, maps.Keys(p.attributes))
+	}
+	return fmt.Sprintf("%s: only these attributes may be set: %s", r.says(constrainsAttributes), shown(keys, ", ")), nil
 }
 
 // CheckCollector returns why a collector must not be given anything; empty if it may. attributes returns the value of an attribute,

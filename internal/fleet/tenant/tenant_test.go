@@ -96,6 +96,8 @@ func TestWhomAPolicyBinds(t *testing.T) {
 		"no user by the name of a service account":      {robot, User{Name: "robot"}, false},
 		"a service account that is written as a user":   {rbacv1.Subject{Kind: "User", Name: "system:serviceaccount:ci:robot"}, User{Name: "system:serviceaccount:ci:robot"}, true},
 		"the service accounts of a namespace as groups": {rbacv1.Subject{Kind: "Group", Name: "system:serviceaccounts:ci"}, User{Name: "system:serviceaccount:ci:robot", Groups: []string{"system:serviceaccounts:ci"}}, true},
+		"no user of another case":                       {rbacv1.Subject{Kind: "User", Name: "jane"}, User{Name: "Jane"}, false},
+		"nobody by an empty group":                      {rbacv1.Subject{Kind: "Group", Name: "payments"}, User{Name: "joe", Groups: []string{""}}, false},
 		"nobody without a name":                         {rbacv1.Subject{Kind: "User", Name: "jane"}, User{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

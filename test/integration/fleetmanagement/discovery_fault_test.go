@@ -34,6 +34,7 @@ var _ = Describe("A discovery whose list fails", func() {
 	stale := map[string]string{
 		"PipelineDiscovery": fleetmanagementv1alpha1.AnnotationPipelineStale, "CollectorDiscovery": fleetmanagementv1alpha1.AnnotationCollectorStale,
 	}
+	standing := map[string]string{"PipelineDiscovery": "True/ReadOnly", "CollectorDiscovery": "True/Synced"}
 	for kind, begin := range kinds {
 		for name, c := range map[string]struct {
 			answer fleetserver.Response
@@ -87,7 +88,7 @@ var _ = Describe("A discovery whose list fails", func() {
 			d := begin(ctx)
 			d.start(ctx)
 			Eventually(d.ready(ctx)).Should(Equal("True/Synced"))
-			Eventually(d.metric("fleet_resources", "kind", map[string]string{"PipelineDiscovery": "Pipeline", "CollectorDiscovery": "Collector"}[kind], "ready", "True")).Should(Equal(2.0))
+			Eventually(d.standing(ctx)).Should(Equal(map[string]int{standing[kind]: 2}))
 			writes, lists := d.writes(), d.fleet.Count(d.lists)
 			d.restart(ctx)
 			d.look()

@@ -88,7 +88,7 @@ var _ = Describe("What a PipelineDiscovery never takes for gone (AT-13)", func()
 		Expect(d.says(ctx, fleetmanagementv1alpha1.ConditionRemovalSuspended)()).To(Equal("True/RemovalSuspended"))
 		Expect(d.message(ctx)).To(ContainSubstring("no longer lists 10 of the pipelines of this discovery's 20 Pipelines"))
 		Expect(d.fleet.Count("GetPipeline")).To(BeZero())
-		Eventually(d.metric("fleet_resources", "kind", "Pipeline", "ready", "False")).Should(Equal(10.0))
+		Eventually(d.standing(ctx)).Should(Equal(map[string]int{"True/ReadOnly": 10, "False/ReadOnly": 10}))
 		d.quiet(func() { d.look() })
 		Expect(d.events(ctx)).To(ContainElement("Warning RemovalSuspended"))
 

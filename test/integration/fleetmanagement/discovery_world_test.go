@@ -13,10 +13,13 @@ import (
 	collectorv1 "github.com/grafana/fleet-management-api/api/gen/proto/go/collector/v1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
+	"github.com/candor-dev/candor/internal/lifecycle"
 )
 
 // agesAfter is longer than the pollInterval of the discoveries of this suite.
@@ -131,6 +134,20 @@ func (d *discovery) objects(ctx context.Context, stale string) func() []string {
 		}
 		slices.Sort(names)
 		return names
+	}
+}
+
+// standing returns a function that counts the objects in the namespace by their condition Ready, as "status/reason".
+func (d *discovery) standing(ctx context.Context) func() map[string]int {
+	return func() map[string]int {
+		list := d.list.DeepCopyObject().(client.ObjectList)
+		Expect(cluster.Client.List(ctx, list, client.InNamespace(d.namespace))).To(Succeed())
+		all := map[string]int{}
+		Expect(meta.EachListItem(list, func(o runtime.Object) error {
+			all[verdictOf(*o.(lifecycle.Object).StatusConditions(), fleetmanagementv1alpha1.ConditionReady)]++
+			return nil
+		})).To(Succeed())
+		return all
 	}
 }
 

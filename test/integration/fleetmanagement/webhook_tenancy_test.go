@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
@@ -37,6 +38,7 @@ var _ = Describe("Tenancy at admission", func() {
 		w := enforcing(ctx)
 		tenant, other := person(ctx, "ann"), person(ctx, "bob")
 		policy := aTenantPolicy("team-a", ann, `team="a"`)
+		policy.Spec.NamespaceSelector = &metav1.LabelSelector{} // so that what is not known yet is judged again
 		policy.Spec.AllowedAttributes = []fleetmanagementv1alpha1.AllowedAttribute{{Key: "region", Value: "eu|us"}}
 		policy.Spec.AllowedCollectors = []string{`collector.ID=~"a-.*"`}
 		cluster.Create(ctx, policy)

@@ -123,7 +123,7 @@ func (s *Source) Fetch(ctx context.Context, known string) (source.Result, error)
 	if response.StatusCode == http.StatusNotModified {
 		return source.Result{Version: known, Unchanged: true}, nil
 	}
-	if response.StatusCode >= http.StatusBadRequest {
+	if response.StatusCode >= http.StatusBadRequest || response.StatusCode == http.StatusAccepted || response.StatusCode == http.StatusPartialContent {
 		return source.Result{}, s.refused(response)
 	}
 	body, err := io.ReadAll(response.Body)

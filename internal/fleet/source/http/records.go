@@ -70,7 +70,7 @@ func find(value json.RawMessage, path []string) (json.RawMessage, error) {
 
 // readList reads no more of a list than a fetch may return.
 func readList(list json.RawMessage) (records []source.Record, skipped int, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(list))
+	decoder, values := json.NewDecoder(bytes.NewReader(list)), 0
 	if _, err := decoder.Token(); err != nil {
 		return nil, 0, errors.New("the list of records cannot be read")
 	}
@@ -89,6 +89,9 @@ func readList(list json.RawMessage) (records []source.Record, skipped int, err e
 		record, err := readRecord(element)
 		if err != nil {
 			return nil, 0, fmt.Errorf("record %d cannot be read", len(records)+skipped+1)
+		}
+		if values += len(record); values > source.MaxValues {
+			return nil, 0, fmt.Errorf("the records have more than %d fields in all: have the server return only those that are mapped", source.MaxValues)
 		}
 		records = append(records, record)
 	}

@@ -12,12 +12,14 @@ import (
 	"net"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"testing"
 
 	. "github.com/onsi/gomega"
 
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
 	"github.com/candor-dev/candor/internal/fault"
+	"github.com/candor-dev/candor/internal/fleet/source"
 	"github.com/candor-dev/candor/internal/netguard"
 )
 
@@ -278,4 +280,18 @@ func TestAServerIsVerifiedByTheCertificatesOfTheSecret(t *testing.T) {
 			g.Expect(err).To(MatchError(HavePrefix(test.want)))
 		})
 	}
+}
+
+func TestValuesAreBoundedHoweverShortTheyAre(t *testing.T) {
+	g := NewWithT(t)
+	rows := &table{limits: defaults}
+	columns := make([]string, 1000)
+	for i := range columns {
+		columns[i] = strconv.Itoa(i)
+	}
+	g.Expect(rows.begin(columns)).To(Succeed())
+	for range source.MaxValues / len(columns) {
+		g.Expect(rows.room(0)).To(Succeed())
+	}
+	g.Expect(rows.room(0)).To(MatchError("the query returns more than 1000000 values: select only the columns that are mapped"))
 }

@@ -26,6 +26,7 @@ type table struct {
 	columns []string
 	records []source.Record
 	size    int64
+	values  int
 }
 
 // begin names the columns.
@@ -45,6 +46,9 @@ func (t *table) begin(columns []string) error {
 func (t *table) room(size int) error {
 	if len(t.records) >= t.limits.records {
 		return problemf("the query returns more than %d rows: narrow it, and split the sync where more are needed", t.limits.records)
+	}
+	if t.values += len(t.columns); t.values > source.MaxValues {
+		return problemf("the query returns more than %d values: select only the columns that are mapped", source.MaxValues)
 	}
 	if t.size += int64(size); t.size > t.limits.bytes {
 		return t.tooLarge()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -119,13 +120,33 @@ func checkSelector(path *field.Path, matchers, ids []string, rules tenant.Rules)
 	return append(forbidden(path.Child("matchers"), rules.CheckMatchers(matchers)), forbidden(path.Child("collectorIDs"), rules.CheckIDs(ids))...)
 }
 
+// checkGiving judges a selector of collectors that are given attributes.
+func checkGiving(s fleetmanagementv1alpha1.PolicySelector, rules tenant.Rules) field.ErrorList {
+	path := spec.Child("selector")
+	return append(checkSelector(path, s.Matchers, s.CollectorIDs, rules), forbidden(path, rules.CheckUnseenCollectors())...)
+}
+
 // pipelineTenancy looks at the whole spec: who changes the contents of a pipeline that is not his changes what others run. A mirror
-// that becomes managed is looked at, too.
+// that becomes managed is looked at, too, and so is what names another pipeline to show or to take over.
 var pipelineTenancy = tenantRule[*fleetmanagementv1alpha1.Pipeline]{
-	reads: func(p *fleetmanagementv1alpha1.Pipeline) any { return []any{p.Spec, pipelines.IsMirror(p)} },
-	check: func(_, now *fleetmanagementv1alpha1.Pipeline, rules tenant.Rules) field.ErrorList {
-		return forbidden(spec.Child("matchers"), rules.CheckMatchers(now.Spec.Matchers))
+	reads: func(p *fleetmanagementv1alpha1.Pipeline) any { return []any{p.Spec, strangerOf(p)} },
+	check: func(old, now *fleetmanagementv1alpha1.Pipeline, rules tenant.Rules) field.ErrorList {
+		errs := forbidden(spec.Child("matchers"), rules.CheckMatchers(now.Spec.Matchers))
+		if stranger := strangerOf(now); stranger != nil && (old == nil || !slices.Equal(stranger, strangerOf(old))) {
+			errs = append(errs, forbidden(spec, rules.CheckUnseenPipeline())...)
+		}
+		return errs
 	},
+}
+
+// strangerOf says by what a Pipeline finds one in Fleet Management that it did not make; nil for one that looks for none.
+func strangerOf(p *fleetmanagementv1alpha1.Pipeline) []string {
+	mirror, adopts := pipelines.IsMirror(p), p.Spec.AdoptionPolicy == fleetmanagementv1alpha1.AdoptAlways
+	id, scope := p.Annotations[fleetmanagementv1alpha1.AnnotationPipelineID], p.Annotations[fleetmanagementv1alpha1.AnnotationNameScope]
+	if !mirror && !adopts && id == "" {
+		return nil
+	}
+	return []string{strconv.FormatBool(mirror), strconv.FormatBool(adopts), id, scope, nameOf(p)}
 }
 
 var collectorTenancy = tenantRule[*fleetmanagementv1alpha1.Collector]{
@@ -153,12 +174,17 @@ var collectorTenancy = tenantRule[*fleetmanagementv1alpha1.Collector]{
 }
 
 // checkCollector judges a collector by what its status tells of it, which who writes the object cannot change by that. Of one that
-// the status does not tell of only the ID is judged, and the controller judges the rest.
+// the status does not tell of only the ID is judged, and the controller judges the rest. One that asks for nothing yet is judged again
+// when it does.
 func checkCollector(old, now *fleetmanagementv1alpha1.Collector, rules tenant.Rules) string {
-	if old == nil || !old.Status.Registered {
+	switch {
+	case old != nil && old.Status.Registered:
+		return rules.CheckCollector(now.Spec.ID, func(key string) string { return withoutUs(old.Status, key) })
+	case len(now.Spec.RemoteAttributes) == 0 && now.Spec.Name == "" && now.Spec.Enabled == nil:
 		return rules.CheckCollectorID(now.Spec.ID)
+	default:
+		return rules.CheckUnseenCollector(now.Spec.ID)
 	}
-	return rules.CheckCollector(now.Spec.ID, func(key string) string { return withoutUs(old.Status, key) })
 }
 
 // withoutUs returns an attribute as it would stand without what this operator gives. Fleet Management lets remote attributes win over
@@ -182,7 +208,7 @@ func withoutUs(status fleetmanagementv1alpha1.CollectorStatus, key string) strin
 var policyTenancy = tenantRule[*fleetmanagementv1alpha1.RemoteAttributePolicy]{
 	reads: func(p *fleetmanagementv1alpha1.RemoteAttributePolicy) any { return p.Spec },
 	check: func(_, now *fleetmanagementv1alpha1.RemoteAttributePolicy, rules tenant.Rules) field.ErrorList {
-		errs := checkSelector(spec.Child("selector"), now.Spec.Selector.Matchers, now.Spec.Selector.CollectorIDs, rules)
+		errs := checkGiving(now.Spec.Selector, rules)
 		for _, key := range slices.Sorted(maps.Keys(now.Spec.Attributes)) {
 			if reason := rules.CheckAttribute(key, now.Spec.Attributes[key]); reason != "" {
 				errs = append(errs, field.Forbidden(spec.Child("attributes").Key(key), reason))
@@ -195,9 +221,9 @@ var policyTenancy = tenantRule[*fleetmanagementv1alpha1.RemoteAttributePolicy]{
 var syncTenancy = tenantRule[*fleetmanagementv1alpha1.ExternalAttributeSync]{
 	reads: func(s *fleetmanagementv1alpha1.ExternalAttributeSync) any { return s.Spec },
 	check: func(_, now *fleetmanagementv1alpha1.ExternalAttributeSync, rules tenant.Rules) field.ErrorList {
-		errs := checkSelector(spec.Child("selector"), now.Spec.Selector.Matchers, now.Spec.Selector.CollectorIDs, rules)
+		errs := checkGiving(now.Spec.Selector, rules)
 		for _, key := range slices.Sorted(maps.Keys(now.Spec.Mapping.AttributeFields)) {
-			if reason := rules.CheckKey(key); reason != "" {
+			if reason := rules.CheckUnseenValue(key); reason != "" {
 				errs = append(errs, field.Forbidden(spec.Child("mapping", "attributeFields").Key(key), reason))
 			}
 		}

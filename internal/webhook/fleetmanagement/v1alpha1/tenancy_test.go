@@ -51,6 +51,7 @@ func tenancy(t *testing.T, changes ...func(*fleetmanagementv1alpha1.TenantPolicy
 	p := &fleetmanagementv1alpha1.TenantPolicy{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	p.Spec = fleetmanagementv1alpha1.TenantPolicySpec{
 		Subjects:          []rbacv1.Subject{{Kind: "User", Name: "ann"}, {Kind: "Group", Name: "system:serviceaccounts"}},
+		NamespaceSelector: &metav1.LabelSelector{}, // so that what is not known yet is judged again
 		RequiredMatchers:  []string{`team="a"`},
 		AllowedAttributes: []fleetmanagementv1alpha1.AllowedAttribute{{Key: "region", Value: "eu|us"}},
 		AllowedCollectors: []string{`collector.ID=~"a.*"`, `os!=windows`},
