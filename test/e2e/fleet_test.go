@@ -92,6 +92,16 @@ var _ = Describe("Candor beside Fleet Management", Ordered, func() {
 		}
 	}
 
+	// listedTwice waits for the second list of each kind after the first so many calls: the first may have been under way.
+	listedTwice := func(ctx context.Context, calls int) {
+		GinkgoHelper()
+		for _, list := range []string{"ListPipelines", "ListCollectors"} {
+			By("waiting for the second " + list)
+			lists := func(ctx context.Context) int { return strings.Count(strings.Join(fleet.calls(ctx)[calls:], " "), list) }
+			Eventually(lists).WithContext(ctx).Should(BeNumerically(">=", 2))
+		}
+	}
+
 	It("refuses what is no Alloy, with line and column", func(ctx SpecContext) {
 		Eventually(refusal).WithContext(ctx).WithArguments(namespace, pipelineManifest("broken", "invalid {{{")).Should(And(
 			ContainSubstring("spec.contents"), MatchRegexp(`line 1, column \d+`)))
@@ -175,19 +185,15 @@ var _ = Describe("Candor beside Fleet Management", Ordered, func() {
 		kubectl(ctx, "-n", system, "delete", "pod", old.Name)
 		available(ctx)
 		Expect(managerPod(ctx).UID).NotTo(Equal(old.UID))
-		since := func(ctx context.Context) []string { return fleet.calls(ctx)[written:] }
-		for _, list := range []string{"ListPipelines", "ListCollectors"} {
-			By("waiting for the second " + list)
-			lists := func(ctx context.Context) int { return strings.Count(strings.Join(since(ctx), " "), list) }
-			Eventually(lists).WithContext(ctx).Should(BeNumerically(">=", 2))
-		}
-		Expect(since(ctx)).To(HaveEach(Or(HavePrefix("List"), HavePrefix("Get"))))
+		listedTwice(ctx, written)
+		Expect(fleet.calls(ctx)[written:]).To(HaveEach(Or(HavePrefix("List"), HavePrefix("Get"))))
 		Expect(versions()).To(Equal(before))
 	})
 
 	It("makes Collectors of what registers, and mirrors of pipelines that Grafana holds", func(ctx SpecContext) {
 		fleet.put(ctx, "collectors", &collectorv1.Collector{Id: "Edge 7", LocalAttributes: map[string]string{"collector.os": "linux"}})
 		fleet.put(ctx, "pipelines", &pipelinev1.Pipeline{Name: "By Hand", Contents: scrape, Enabled: proto.Bool(true)})
+		listedTwice(ctx, len(fleet.calls(ctx)))
 		samples(ctx, "apply", "collectordiscovery", "pipelinediscovery")
 		ready(ctx, "collectordiscovery/linux", "pipelinediscovery/stack")
 		found := func(ctx context.Context) string {
