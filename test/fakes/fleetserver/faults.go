@@ -57,16 +57,16 @@ func Drop() Response {
 
 // Hang answers nothing until the client gives up or the server is closed.
 func Hang() Response {
-	return Response{do: func(ctx context.Context, e *exchange) error {
-		wait[struct{}](ctx, e, nil)
+	return Response{do: func(_ context.Context, e *exchange) error {
+		wait[struct{}](e, nil)
 		panic(http.ErrAbortHandler)
 	}}
 }
 
 // Hold keeps the call until release is closed.
 func Hold(release <-chan struct{}) Response {
-	return Response{passes: true, do: func(ctx context.Context, e *exchange) error {
-		if !wait(ctx, e, release) {
+	return Response{passes: true, do: func(_ context.Context, e *exchange) error {
+		if !wait(e, release) {
 			panic(http.ErrAbortHandler)
 		}
 		return nil
@@ -75,10 +75,10 @@ func Hold(release <-chan struct{}) Response {
 
 // Delay keeps the call for this long, by the clock of the machine.
 func Delay(latency time.Duration) Response {
-	return Response{passes: true, do: func(ctx context.Context, e *exchange) error {
+	return Response{passes: true, do: func(_ context.Context, e *exchange) error {
 		timer := time.NewTimer(latency)
 		defer timer.Stop()
-		if !wait(ctx, e, timer.C) {
+		if !wait(e, timer.C) {
 			panic(http.ErrAbortHandler)
 		}
 		return nil
@@ -162,11 +162,11 @@ func respond(ctx context.Context, e *exchange, responses []Response) error {
 }
 
 // wait returns true when release fires, and false when nobody waits for an answer any more.
-func wait[T any](ctx context.Context, e *exchange, release <-chan T) bool {
+func wait[T any](e *exchange, release <-chan T) bool {
 	select {
 	case <-release:
 		return true
-	case <-ctx.Done():
+	case <-e.gone:
 	case <-e.server.closed:
 	}
 	return false

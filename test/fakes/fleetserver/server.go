@@ -143,7 +143,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		call.Procedure = r.URL.Path
 	}
 	s.arrive(call)
-	e := &exchange{ResponseWriter: w, server: s, call: call}
+	e := &exchange{ResponseWriter: w, server: s, call: call, gone: r.Context().Done()}
 	if pattern == "" {
 		e.instead = page(http.StatusNotFound, "<html><body><h1>404 Not Found</h1></body></html>", map[string]string{"Content-Type": "text/html"})
 	} else if err := s.admit(r, e); err != nil {
@@ -188,8 +188,10 @@ type exchangeKey struct{}
 // exchange is one call and what becomes of it. Where instead is set, it answers, and what a service says is dropped.
 type exchange struct {
 	http.ResponseWriter
-	server  *Server
-	call    *Call
+	server *Server
+	call   *Call
+	// gone is closed when the client gives up. The context of a call ends earlier, by the time limit that the client told.
+	gone    <-chan struct{}
 	status  int
 	instead func(http.ResponseWriter)
 }
