@@ -163,10 +163,6 @@ func addCollectorDiscoveries(b *building, workers int) error {
 // addExternalSyncs adds what fetches attributes. The collector controller lists collectors for it, and gives them what it fetches.
 func addExternalSyncs(b *building, workers int) error {
 	o, f := b.options.Fleet.Sources, b.fleet
-	if f.collectors == nil {
-		b.mgr.GetLogger().WithName("setup").Info("ExternalAttributeSyncs are not fetched, since the controller of Collectors is off")
-		return nil
-	}
 	selector, err := o.selector()
 	if err != nil {
 		return err
