@@ -25,6 +25,8 @@ var _ = It("bundle: the API server stores every example of the ClusterServiceVer
 		example.SetNamespace(w.namespace)
 		stored := example.DeepCopy()
 		Expect(cluster.Client.Create(ctx, stored, strict)).To(Succeed())
+		// The managers of other specs would look after it, without the Secrets that it names.
+		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(cluster.Client.Delete(ctx, stored))).To(Succeed()) })
 		stored.Object["status"] = example.DeepCopy().Object["status"]
 		Expect(cluster.Client.Status().Update(ctx, stored, strict)).To(Succeed())
 		Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(stored), stored)).To(Succeed())

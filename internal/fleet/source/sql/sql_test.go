@@ -256,8 +256,9 @@ func secured(t *testing.T) (string, string) {
 			}
 			_, _ = io.ReadFull(connection, make([]byte, 8))
 			_, _ = connection.Write([]byte("S"))
-			_ = tls.Server(connection, &tls.Config{Certificates: server.TLS.Certificates}).Handshake()
-			_ = connection.Close()
+			secure := tls.Server(connection, &tls.Config{Certificates: server.TLS.Certificates})
+			_, _ = secure.Read(make([]byte, 1<<10)) // what is left unread would make the end a reset
+			_ = secure.Close()
 		}
 	}()
 	return listener.Addr().String(), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
