@@ -43,7 +43,8 @@ const (
 	ReasonReadOnly = "ReadOnly"
 	// ReasonSyncFailed says that Fleet Management did not answer, or failed. It is tried again.
 	ReasonSyncFailed = "SyncFailed"
-	// ReasonValidationError says that Fleet Management refuses what the spec asks for; the message repeats why.
+	// ReasonValidationError says that Fleet Management refuses what the spec asks for, or that a value of the object means nothing; the
+	// message says why.
 	ReasonValidationError = "ValidationError"
 	// ReasonDeleteFailed says that what the object stands for cannot be removed from Fleet Management yet. It is tried again.
 	ReasonDeleteFailed = "DeleteFailed"

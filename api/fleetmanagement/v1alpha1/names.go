@@ -12,7 +12,7 @@ const (
 // Annotations of a Pipeline that people or a discovery set.
 const (
 	// AnnotationImportMode is ImportModeReadOnly for a mirror, whose spec follows Fleet Management, or ImportModeAdopt for one that
-	// is managed. Any other value is as none.
+	// is managed. With any other value nothing is written.
 	AnnotationImportMode = "fleetmanagement.grafana.com/import-mode"
 	ImportModeReadOnly   = "read-only"
 	ImportModeAdopt      = "adopt"
@@ -20,9 +20,11 @@ const (
 	AnnotationPipelineID = "fleetmanagement.grafana.com/fleet-pipeline-id"
 	// AnnotationNameScope is NameScopeNamespace or NameScopeNone, and wins over --pipeline-name-scope.
 	AnnotationNameScope = "fleetmanagement.grafana.com/name-scope"
-	// AnnotationDryRun is "true" to have the pipeline checked by Fleet Management and not applied.
+	// AnnotationDryRun is "true" to have the pipeline checked by Fleet Management and not applied. With a value that is neither that
+	// nor "false" nothing is written.
 	AnnotationDryRun = "fleetmanagement.grafana.com/dry-run"
-	// AnnotationSkipRemoteDelete is "true" to let an object go, whatever becomes of what it stands for.
+	// AnnotationSkipRemoteDelete is "true" to let an object go, whatever becomes of what it stands for. So does any value
+	// but "false".
 	AnnotationSkipRemoteDelete = "fleetmanagement.grafana.com/skip-remote-delete"
 )
 

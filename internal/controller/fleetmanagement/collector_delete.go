@@ -13,13 +13,14 @@ import (
 	"github.com/candor-dev/candor/internal/fault"
 	"github.com/candor-dev/candor/internal/fleet/attributes"
 	fleetclient "github.com/candor-dev/candor/internal/fleet/client"
+	"github.com/candor-dev/candor/internal/fleet/pipelines"
 	"github.com/candor-dev/candor/internal/lifecycle"
 )
 
 // Delete implements lifecycle.Deleter: it lets go what the collector was given. The collector itself is not ours.
 func (s *CollectorSyncer) Delete(ctx context.Context, c *fleetmanagementv1alpha1.Collector) error {
 	now := s.attempts.of(c)
-	if c.Annotations[fleetmanagementv1alpha1.AnnotationSkipRemoteDelete] == enabledValue || s.gaveNothing(c, now) {
+	if pipelines.SkipsRemoteDelete(c) || s.gaveNothing(c, now) {
 		return nil
 	}
 	kept, err := s.release(ctx, c, now)

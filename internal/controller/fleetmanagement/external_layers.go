@@ -42,10 +42,15 @@ func (s *CollectorSyncer) externalLayers(ctx context.Context, namespace string, 
 		case err != nil:
 			// A typing error in a selector takes nothing away.
 			layer.Attributes = given()
-		case !selector.meets(f), rules.CheckSelector(o.Spec.Selector.Matchers, o.Spec.Selector.CollectorIDs) != nil:
+		case rules.CheckSelector(o.Spec.Selector.Matchers, o.Spec.Selector.CollectorIDs) != nil:
+			continue
+		case selector.meets(f):
+			layer.Attributes = s.Claims.Of(o, f.id, given)
+		case s.Claims.Released(o.UID, f.id):
 			continue
 		default:
-			layer.Attributes = s.Claims.Of(o, f.id, given)
+			// It may be one of many at once, which takes a person's word.
+			layer.Attributes = given()
 		}
 		layers = append(layers, layer)
 	}

@@ -92,20 +92,23 @@ type syncPass struct {
 	now      time.Time
 	// fingerprint is that of the spec.
 	fingerprint string
-	// listed says that it is known which collectors there are; meant are those of the Collectors that the selector means, by ID.
+	// listed says that it is known which collectors there are; live are the Collectors of those, by ID, and meant the IDs of those
+	// that the selector means.
 	listed bool
-	meant  map[string]*fleetmanagementv1alpha1.Collector
+	live   map[string]*fleetmanagementv1alpha1.Collector
+	meant  map[string]bool
 	// looked says that records were asked for in this pass, and later is how long that, or a count, has to wait.
 	looked bool
 	later  time.Duration
-	// given is what the collectors that are meant get after this pass, and changed are the IDs of those that get something else than
-	// before; apply says that what was fetched is to be given.
-	given   extsync.Claims
-	changed []string
-	apply   bool
-	// loss is what applying would take away, nil where that was not looked at, and held says that this is too much.
-	loss *extsync.Loss
-	held bool
+	// given is what collectors get after this pass, and changed are the IDs of those that get something else than before. fresh says
+	// that something was fetched that is not given yet, and apply that it is to be.
+	given        extsync.Claims
+	changed      []string
+	fresh, apply bool
+	// loss is what would be taken away, nil where that was not looked at, and held says that this is too much. left says that some
+	// collector would have something afterwards.
+	loss       *extsync.Loss
+	held, left bool
 	// counted says that the status tells of other numbers than before, and hadDuplicates that it told of duplicates.
 	counted, hadDuplicates bool
 }
@@ -153,7 +156,7 @@ func (s *ExternalSyncSyncer) begin(ctx context.Context, o *fleetmanagementv1alph
 	p.memory.correct(p.now, schedule.Interval(p.now))
 	p.listed = !s.Inventory.Listed().IsZero()
 	if p.listed {
-		if p.meant, err = s.match(ctx, o); err != nil {
+		if err = s.match(ctx, p); err != nil {
 			return nil, err
 		}
 	}
@@ -169,26 +172,31 @@ func (s *ExternalSyncSyncer) allowed(ctx context.Context, o *fleetmanagementv1al
 	return forbidden(rules.CheckSelector(o.Spec.Selector.Matchers, o.Spec.Selector.CollectorIDs))
 }
 
-// match returns the Collectors whose collector is registered and meant by the selector, by its ID. They are the cache's own: nothing of
-// them may be changed.
-func (s *ExternalSyncSyncer) match(ctx context.Context, o *fleetmanagementv1alpha1.ExternalAttributeSync) (map[string]*fleetmanagementv1alpha1.Collector, error) {
+// match finds the Collectors whose collector is registered, and those that the selector means. They are the cache's own: nothing of them
+// may be changed.
+func (s *ExternalSyncSyncer) match(ctx context.Context, p *syncPass) error {
+	o := p.ExternalAttributeSync
 	selector, err := s.Selectors.of(o)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var list fleetmanagementv1alpha1.CollectorList
 	if err := s.Client.List(ctx, &list, client.InNamespace(o.Namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
-		return nil, &fault.Fault{
+		return &fault.Fault{
 			Kind: fault.Retry, Reason: fleetmanagementv1alpha1.ReasonListFailed, Err: fmt.Errorf("listing the Collectors of %s: %w", o.Namespace, err),
 		}
 	}
-	meant := map[string]*fleetmanagementv1alpha1.Collector{}
+	p.live, p.meant = map[string]*fleetmanagementv1alpha1.Collector{}, map[string]bool{}
 	for i := range list.Items {
 		c := &list.Items[i]
 		live, registered := s.Inventory.Get(c.Spec.ID)
-		if registered && c.DeletionTimestamp.IsZero() && selector.meets(factsOfLive(live, c.Status.AttributeOwners)) {
-			meant[c.Spec.ID] = c
+		if !registered || !c.DeletionTimestamp.IsZero() {
+			continue
+		}
+		p.live[c.Spec.ID] = c
+		if selector.meets(factsOfLive(live, c.Status.AttributeOwners)) {
+			p.meant[c.Spec.ID] = true
 		}
 	}
-	return meant, nil
+	return nil
 }

@@ -56,17 +56,17 @@ func (p *syncPass) fetchNow() string {
 	return cut(p.Annotations[fleetmanagementv1alpha1.AnnotationFetchNow], maxHandled)
 }
 
-// unheld reports whether what another process fetched may now be given, which it held back, or had tried only.
+// unheld reports whether what another process fetched may now be given, which it held back, or had tried only. That process told of
+// neither the spec as it is nor the word that is set.
 func (p *syncPass) unheld() bool {
 	if p.dryRun() != "" {
 		return false
 	}
-	if verdict := p.verdict(); verdict != nil && verdict.Reason == fleetmanagementv1alpha1.ReasonDryRun {
+	if v := p.verdict(); v != nil && (v.Reason == fleetmanagementv1alpha1.ReasonDryRun || v.Reason == fleetmanagementv1alpha1.ReasonValidationError) {
 		return true
 	}
 	word, stalled := p.Annotations[fleetmanagementv1alpha1.AnnotationApproveRemoval], p.stalled()
-	// The message ends with the word.
-	return stalled != nil && word != "" && strings.HasSuffix(stalled.Message, approveBy(word))
+	return stalled != nil && (stalled.ObservedGeneration != p.Generation || word != "" && !strings.Contains(stalled.Message, notThis(word)))
 }
 
 // fetch asks for records, and notes what came of it. While their target is to be left alone nothing is asked, and nothing noted.
@@ -145,10 +145,17 @@ func project(p *syncPass, result source.Result) (*extsync.Projection, error) {
 	projection.Skipped = result.Skipped
 	if projection.Duplicates > 0 && p.Spec.OnDuplicate == fleetmanagementv1alpha1.DuplicateFail {
 		return nil, &fault.Fault{Kind: fault.Wait, Reason: fleetmanagementv1alpha1.ReasonDuplicateRecords, Err: fmt.Errorf(
-			"%s name a collector that an earlier one names, such as %q: make them unique, or set spec.onDuplicate to First or Last",
-			count(projection.Duplicates, "record"), projection.DuplicateIDs)}
+			"%s a collector that an earlier one names, such as %q: make them unique, or set spec.onDuplicate to First or Last",
+			recordsName(projection.Duplicates), projection.DuplicateIDs)}
 	}
 	return projection, nil
+}
+
+func recordsName(n int) string {
+	if n == 1 {
+		return "1 record names"
+	}
+	return count(n, "record") + " name"
 }
 
 // afterFailure is when records are asked for after the failure that was just noted.
@@ -181,7 +188,7 @@ func (s *ExternalSyncSyncer) secret(ctx context.Context, o *fleetmanagementv1alp
 	case apierrors.IsNotFound(err):
 		return nil, unreadable("the Secret %s of spec.source.secretRef does not exist in namespace %s: create it", ref.Name, o.Namespace)
 	case apierrors.IsForbidden(err):
-		return nil, unreadable("the Secret %s must not be read: in namespace %s, create a Role that allows the verb get on the resource secrets "+
+		return nil, unreadable("the Secret %s must not be read. If spec.source.secretRef names the right one: in namespace %s, create a Role that allows the verb get on the resource secrets "+
 			"with the resourceName %s, and a RoleBinding of it to the service account that the following names: %w", ref.Name, o.Namespace, ref.Name, err)
 	case err != nil:
 		return nil, unreadable("reading the Secret %s: %w", ref.Name, err)

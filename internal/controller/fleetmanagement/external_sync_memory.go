@@ -14,6 +14,7 @@ import (
 
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
 	"github.com/candor-dev/candor/internal/fleet/extsync"
+	"github.com/candor-dev/candor/internal/fleet/pipelines"
 )
 
 // maxHandled bounds what a status repeats of an annotation, in characters.
@@ -35,6 +36,8 @@ type syncMemory struct {
 	fetched *extsync.Projection
 	version string
 	applied bool
+	// given is what collectors were last decided to get, nil before the first decision of this process.
+	given extsync.Claims
 	// begin is when the next fetch from a target may begin.
 	begin  time.Time
 	target string
@@ -114,14 +117,22 @@ func (p *syncPass) show() {
 	}
 }
 
-// dryRun is how a sample is shown instead of anything being given: "true" or DryRunRedacted; empty for no dry run.
+// dryRun is how a sample is shown instead of anything being given: "true" or DryRunRedacted; empty for no dry run. A value that means
+// nothing may be there to keep anything from being given.
 func (p *syncPass) dryRun() string {
-	switch mode := p.Annotations[fleetmanagementv1alpha1.AnnotationDryRun]; mode {
-	case enabledValue, fleetmanagementv1alpha1.DryRunRedacted:
+	switch mode, set := p.Annotations[fleetmanagementv1alpha1.AnnotationDryRun]; {
+	case !set, mode == "false":
+		return ""
+	case mode == enabledValue:
 		return mode
 	default:
-		return ""
+		return fleetmanagementv1alpha1.DryRunRedacted
 	}
+}
+
+// unclear says that the annotation of a dry run has a value that means nothing.
+func (p *syncPass) unclear() error {
+	return pipelines.CheckAnnotation(p, fleetmanagementv1alpha1.AnnotationDryRun, extsync.DryRuns...)
 }
 
 func timeOf(t *metav1.Time) time.Time {

@@ -21,10 +21,16 @@ import (
 	"github.com/candor-dev/candor/internal/lifecycle"
 )
 
+// maxWord bounds what is told of a word that a person set, in bytes.
+const maxWord = 32
+
 // conclude says how a sync stands. What was fetched is given once that is stored.
 func (s *ExternalSyncSyncer) conclude(ctx context.Context, p *syncPass) (lifecycle.Outcome, error) {
 	p.setStalled()
 	m := p.memory
+	if !p.apply {
+		s.settle(ctx, p)
+	}
 	if m.failures > 0 && !p.Spec.Suspend {
 		return lifecycle.Outcome{}, p.failure()
 	}
@@ -40,11 +46,11 @@ func (s *ExternalSyncSyncer) conclude(ctx context.Context, p *syncPass) (lifecyc
 		if p.apply {
 			s.Claims.Put(p.UID, m.fetched.Claims)
 			m.applied = true
-			s.Wake(ctx, p.Namespace, p.changed)
+			s.settle(ctx, p)
 		}
 		if p.looked && !p.hadDuplicates && m.fetched.Duplicates > 0 {
 			lifecycle.Announce(s.Recorder, p.ExternalAttributeSync, warning, fleetmanagementv1alpha1.ReasonDuplicateRecords, fmt.Sprintf(
-				"%s a collector that an earlier one names, such as %q.", count(m.fetched.Duplicates, "record")+" name", m.fetched.DuplicateIDs))
+				"%s a collector that an earlier one names, such as %q.", recordsName(m.fetched.Duplicates), m.fetched.DuplicateIDs))
 		}
 	}
 	return outcome, nil
@@ -76,20 +82,28 @@ func (p *syncPass) outcome() lifecycle.Outcome {
 	switch dry := p.dryRun() != ""; {
 	case p.Spec.Suspend:
 		return lifecycle.Outcome{Reason: fleetmanagementv1alpha1.ReasonSuspended, Message: "Nothing is fetched while spec.suspend is set. What was given stays."}
+	case p.unclear() != nil:
+		return lifecycle.Outcome{
+			Reason: fleetmanagementv1alpha1.ReasonValidationError, Status: metav1.ConditionFalse,
+			Message: p.unclear().Error() + ". " + p.dryMessage(),
+		}
+	case !dry && p.held:
+		return lifecycle.Outcome{Reason: fleetmanagementv1alpha1.ReasonStalled, Message: p.heldMessage(), Status: metav1.ConditionFalse}
 	case !dry && m.fetched == nil && stalled != nil:
 		// Another process held it back.
 		return lifecycle.Outcome{Reason: stalled.Reason, Message: stalled.Message, Status: metav1.ConditionFalse}
-	case dry && kept(fleetmanagementv1alpha1.ReasonDryRun), !dry && kept(fleetmanagementv1alpha1.ReasonSynced):
+	case dry && kept(fleetmanagementv1alpha1.ReasonDryRun), !dry && (kept(fleetmanagementv1alpha1.ReasonSynced) || kept(fleetmanagementv1alpha1.ReasonNoMatch)):
 		return lifecycle.Outcome{Reason: last.Reason, Message: last.Message, Status: last.Status}
 	case dry:
 		return lifecycle.Outcome{Reason: fleetmanagementv1alpha1.ReasonDryRun, Message: p.dryMessage()}
-	case p.held:
-		return lifecycle.Outcome{Reason: fleetmanagementv1alpha1.ReasonStalled, Message: p.heldMessage(), Status: metav1.ConditionFalse}
 	case m.fetched != nil && !m.applied && !p.apply:
 		return lifecycle.Outcome{
 			Reason: fleetmanagementv1alpha1.ReasonSynced, Status: metav1.ConditionUnknown, Silent: true,
 			Message: fmt.Sprintf("Got %s. They are given once it is known which collectors there are.", count(m.fetched.Records, "record")),
 		}
+	case p.Status.RecordsSeen > 0 && p.Status.RecordsApplied == 0:
+		message := fmt.Sprintf("None of %s gives a Collector anything. %s", count(int(p.Status.RecordsSeen), "record"), p.cause())
+		return lifecycle.Outcome{Reason: fleetmanagementv1alpha1.ReasonNoMatch, Message: p.withProblems(message), Status: metav1.ConditionFalse}
 	default:
 		return lifecycle.Outcome{Reason: fleetmanagementv1alpha1.ReasonSynced, Message: p.syncedMessage()}
 	}
@@ -113,24 +127,21 @@ func (p *syncPass) syncedMessage() string {
 	status := &p.Status
 	message := fmt.Sprintf("%s for %s, from %s.", count(int(status.AttributesApplied), "attribute"),
 		count(int(status.RecordsApplied), "collector"), count(int(status.RecordsSeen), "record"))
-	if status.RecordsApplied == 0 {
-		message = fmt.Sprintf("None of %s names a registered Collector of this namespace that the selector means.", count(int(status.RecordsSeen), "record"))
+	if status.RecordsSeen == 0 {
+		message = "The source has no records: nothing is given."
 	}
 	return p.withProblems(message)
 }
 
 func (p *syncPass) dryMessage() string {
 	message := "Dry run: what is fetched is not given, and what was given stays."
-	if p.loss != nil {
-		given := extsync.Claims{}
-		for id := range p.meant {
-			if of := p.memory.fetched.Claims[id]; len(of) > 0 {
-				given[id] = of
-			}
-		}
-		collectors, attributes := given.Count()
+	if p.fresh {
+		collectors, attributes := p.wanted().Count()
 		message += fmt.Sprintf(" %s would come to %s for %s; status.sample shows what the first few come to.",
 			count(p.memory.fetched.Records, "record"), count(attributes, "attribute"), count(collectors, "collector"))
+		if collectors == 0 && p.memory.fetched.Records > 0 {
+			message += " " + p.cause()
+		}
 	}
 	if p.held {
 		message += fmt.Sprintf(" That would be held back, since %s.", p.lossText())
@@ -139,7 +150,15 @@ func (p *syncPass) dryMessage() string {
 }
 
 func (p *syncPass) heldMessage() string {
-	return fmt.Sprintf("Held back, since %s. What was given stays. %s", p.lossText(), approveBy(p.loss.Word))
+	message := fmt.Sprintf("Held back, since %s. What was given stays.", p.lossText())
+	if !p.left && (!p.fresh || p.memory.fetched.Records > 0) {
+		message += " " + p.cause()
+	}
+	message = p.withProblems(message)
+	if word := p.Annotations[fleetmanagementv1alpha1.AnnotationApproveRemoval]; word != "" {
+		message += " " + notThis(word)
+	}
+	return fmt.Sprintf("%s If that is right, set the annotation %s to %q.", message, fleetmanagementv1alpha1.AnnotationApproveRemoval, p.loss.Word)
 }
 
 func (p *syncPass) lossText() string {
@@ -148,9 +167,10 @@ func (p *syncPass) lossText() string {
 		ptr.Deref(p.Spec.MaxShrinkPercent, extsync.DefaultMaxShrinkPercent))
 }
 
-// approveBy says how a person lets through what is held back.
-func approveBy(word string) string {
-	return fmt.Sprintf("If that is right, set the annotation %s to %s", fleetmanagementv1alpha1.AnnotationApproveRemoval, word)
+// notThis says that a word lets nothing through.
+func notThis(word string) string {
+	return fmt.Sprintf("The annotation %s holds another word, %q, which is not for this loss.",
+		fleetmanagementv1alpha1.AnnotationApproveRemoval, fault.OneLine(word, maxWord))
 }
 
 func (p *syncPass) withProblems(message string) string {
@@ -162,12 +182,12 @@ func (p *syncPass) withProblems(message string) string {
 
 // setStalled says whether what was fetched is held back. A pass that does not decide leaves what was said.
 func (p *syncPass) setStalled() {
-	switch m := p.memory; {
+	switch {
 	case p.held && p.dryRun() == "":
 		lifecycle.SetCondition(p.ExternalAttributeSync, p.now, metav1.Condition{
 			Type: fleetmanagementv1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: fleetmanagementv1alpha1.ReasonStalled, Message: p.heldMessage(),
 		})
-	case p.loss != nil || m.applied:
+	case p.loss != nil && (p.fresh || p.memory.applied):
 		lifecycle.RemoveCondition(p.ExternalAttributeSync, fleetmanagementv1alpha1.ConditionStalled)
 	}
 }

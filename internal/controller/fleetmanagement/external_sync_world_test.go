@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"testing"
 	"time"
 
@@ -193,4 +194,14 @@ func saysOf(o *fleetmanagementv1alpha1.ExternalAttributeSync, condition string) 
 
 func toldBy(o *fleetmanagementv1alpha1.ExternalAttributeSync) string {
 	return meta.FindStatusCondition(o.Status.Conditions, "Synced").Message
+}
+
+// wordIn is the word that a sync tells.
+func wordIn(t *testing.T, o *fleetmanagementv1alpha1.ExternalAttributeSync) string {
+	t.Helper()
+	found := regexp.MustCompile(`approve-removal to "([0-9a-f]{8})"\.$`).FindStringSubmatch(toldBy(o))
+	if found == nil {
+		t.Fatalf("no word in %q", toldBy(o))
+	}
+	return found[1]
 }

@@ -100,10 +100,13 @@ func (p *mirrorPass[D, T]) outcome(plan mirror.Plan, then func()) lifecycle.Outc
 
 // heldMessage says what is held back, and what to do.
 func (p *mirrorPass[D, T]) heldMessage(s mirror.Suspension) string {
-	words := p.kind.words()
-	return fmt.Sprintf("Fleet Management no longer lists %d of the %ss of this discovery's %d %ss (%s): so many at once are neither deleted nor marked. "+
+	words, other := p.kind.words(), ""
+	if word := p.d.GetAnnotations()[fleetmanagementv1alpha1.AnnotationApproveRemoval]; word != "" {
+		other = notThis(word) + " "
+	}
+	return fmt.Sprintf("Fleet Management no longer lists %d of the %ss of this discovery's %d %ss (%s): so many at once are neither deleted nor marked. %s"+
 		"If that is right, set the annotation %s to %q; otherwise nothing is to be done, and it ends when they are back.",
-		len(s.IDs), words.thing, s.Known, words.object, firstOf(s.IDs, heldIDsTold), fleetmanagementv1alpha1.AnnotationApproveRemoval, s.Word)
+		len(s.IDs), words.thing, s.Known, words.object, firstOf(s.IDs, heldIDsTold), other, fleetmanagementv1alpha1.AnnotationApproveRemoval, s.Word)
 }
 
 // noteSuspended sets or removes RemovalSuspended, and reports whether that changed something.

@@ -151,6 +151,9 @@ func (s *PipelineSyncer) Settled(*fleetmanagementv1alpha1.Pipeline) (time.Durati
 // Gate implements lifecycle.Gater: a Pipeline that must not write, or cannot, leaves nothing behind and needs no finalizer.
 func (s *PipelineSyncer) Gate(ctx context.Context, p *fleetmanagementv1alpha1.Pipeline) error {
 	if !pipelines.IsMirror(p) {
+		if err := pipelines.CheckHolds(p); err != nil {
+			return &fault.Fault{Kind: fault.Terminal, Reason: fleetmanagementv1alpha1.ReasonValidationError, Err: fmt.Errorf("nothing is sent, since %w", err)}
+		}
 		if err := s.Tenancy.checkMatchers(ctx, p.Namespace, p.Spec.Matchers); err != nil {
 			return err
 		}
@@ -175,11 +178,21 @@ func (s *PipelineSyncer) refuseDuplicate(ctx context.Context, p *fleetmanagement
 		if other := &all[i]; other.UID != p.UID && !pipelines.IsMirror(other) && goesFirst(other, p) {
 			return &fault.Fault{
 				Kind: fault.Wait, Reason: fleetmanagementv1alpha1.ReasonDuplicateName, After: duplicateRecheck,
-				Err: fmt.Errorf("the older Pipeline %s/%s asks for the name %q too: choose another spec.name", other.Namespace, other.Name, name),
+				Err: fmt.Errorf("the older Pipeline %s/%s asks for the name %q too: %s", other.Namespace, other.Name, name, duplicateRemedy(p)),
 			}
 		}
 	}
 	return nil
+}
+
+// duplicateRemedy says what to do about a Pipeline whose name another one has. A copy of a pipeline that is managed already was made by a
+// discovery, and keeps the name that it has there.
+func duplicateRemedy(p *fleetmanagementv1alpha1.Pipeline) string {
+	if p.Annotations[fleetmanagementv1alpha1.AnnotationPipelineID] == "" {
+		return "choose another spec.name"
+	}
+	return "that one manages the pipeline, so set the annotation " + fleetmanagementv1alpha1.AnnotationImportMode + " of this one to " +
+		fleetmanagementv1alpha1.ImportModeReadOnly + ", or delete one of the two"
 }
 
 // goesFirst reports which of two Pipelines has a name that both want: the older one. Of two that were created within the same second it is the one that stands for a

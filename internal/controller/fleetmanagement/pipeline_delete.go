@@ -41,12 +41,12 @@ func (s *PipelineSyncer) Delete(ctx context.Context, p *fleetmanagementv1alpha1.
 }
 
 func (s *PipelineSyncer) remove(ctx context.Context, p *fleetmanagementv1alpha1.Pipeline) error {
-	if p.Annotations[fleetmanagementv1alpha1.AnnotationSkipRemoteDelete] == enabledValue {
+	if pipelines.SkipsRemoteDelete(p) {
 		s.gone(p, fleetmanagementv1alpha1.EventOrphaned, "The annotation "+fleetmanagementv1alpha1.AnnotationSkipRemoteDelete+
 			" lets the object go, whatever becomes of the pipeline.")
 		return nil
 	}
-	if pipelines.IsMirror(p) {
+	if pipelines.IsMirror(p) || pipelines.CheckAnnotation(p, fleetmanagementv1alpha1.AnnotationImportMode, pipelines.ImportModes...) != nil {
 		return s.unmark(ctx, p)
 	}
 	neverSynced := p.Status.ID == "" && p.Status.SyncedHash == ""

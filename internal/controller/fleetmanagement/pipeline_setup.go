@@ -136,7 +136,8 @@ func (s *PipelineSyncer) holderOf(ctx context.Context, live fleetclient.Pipeline
 	}
 	p := &all[i]
 	h := pipelines.Holder{UID: p.UID, Namespace: p.Namespace, Name: p.Name}
-	if !p.Spec.Paused && !pipelines.IsMirror(p) && p.DeletionTimestamp.IsZero() && p.Annotations[fleetmanagementv1alpha1.AnnotationDryRun] != enabledValue {
+	if !p.Spec.Paused && !pipelines.IsMirror(p) && p.DeletionTimestamp.IsZero() && p.Annotations[fleetmanagementv1alpha1.AnnotationDryRun] != enabledValue &&
+		pipelines.CheckHolds(p) == nil {
 		h.Wants = s.name(p)
 	}
 	return h, true

@@ -25,6 +25,7 @@ const (
 type Store struct {
 	mu     sync.RWMutex
 	claims map[types.UID]Claims
+	given  map[types.UID]Claims
 }
 
 // Put replaces the claims of a sync.
@@ -37,11 +38,32 @@ func (s *Store) Put(uid types.UID, claims Claims) {
 	s.claims[uid] = claims
 }
 
+// Settle says which collectors a sync gives something, whether its selector means them or not.
+func (s *Store) Settle(uid types.UID, given Claims) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.given == nil {
+		s.given = map[types.UID]Claims{}
+	}
+	s.given[uid] = given
+}
+
+// Released reports whether a collector that the selector of a sync does not mean may lose what the sync gave it. Until that was
+// weighed it may not.
+func (s *Store) Released(uid types.UID, id string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	given, weighed := s.given[uid]
+	_, has := given[id]
+	return weighed && !has
+}
+
 // Drop forgets a sync.
 func (s *Store) Drop(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.claims, uid)
+	delete(s.given, uid)
 }
 
 // Of returns what a sync claims for a collector. For a sync whose claims this process has not fetched that is what its status says,

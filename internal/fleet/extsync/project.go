@@ -8,11 +8,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
+	"github.com/candor-dev/candor/internal/fault"
 	"github.com/candor-dev/candor/internal/fleet/source"
 )
 
@@ -25,8 +27,13 @@ const (
 	maxID, maxValue = 512, 1024
 	// maxShown bounds the IDs that a message names, and maxSample the records of a sample.
 	maxShown, maxSample = 5, 5
-	redacted            = "(redacted)"
+	// maxField bounds the name of a field that a message shows, in bytes.
+	maxField = 60
+	redacted = "(redacted)"
 )
+
+// DryRuns are the values that the annotation of a dry run can have.
+var DryRuns = []string{"true", "false", fleetmanagementv1alpha1.DryRunRedacted}
 
 // Claims are the attributes that collectors are to get, by ID and key. No collector has an empty set.
 type Claims map[string]map[string]string
@@ -49,6 +56,8 @@ type Projection struct {
 	// Long counts values that are left out since they are longer than Fleet Management takes at all, and Unfit those that have no
 	// text, such as lists.
 	Long, Unfit int
+	// Fields are the first few names, in order, of what the first record has.
+	Fields []string
 	// Sample is what the first records come to, one after another.
 	Sample []fleetmanagementv1alpha1.OwnedKeys
 }
@@ -56,6 +65,9 @@ type Projection struct {
 // Project makes claims of records. Of records that name the same collector the first or the last one counts, as onDuplicate says.
 func Project(records []source.Record, mapping fleetmanagementv1alpha1.AttributeMapping, onDuplicate fleetmanagementv1alpha1.DuplicatePolicy) *Projection {
 	p, total := &Projection{Claims: make(Claims, len(records)), Records: len(records)}, 0
+	if len(records) > 0 {
+		p.Fields = fieldsOf(records[0])
+	}
 	for _, record := range records {
 		id, attributes := p.read(record, mapping)
 		if len(attributes) == 0 {
@@ -79,6 +91,15 @@ func Project(records []source.Record, mapping fleetmanagementv1alpha1.AttributeM
 		p.Claims[id] = attributes
 	}
 	return p
+}
+
+func fieldsOf(record source.Record) []string {
+	names := slices.Sorted(maps.Keys(record))
+	names = names[:min(len(names), maxShown)]
+	for i, name := range names {
+		names[i] = fault.OneLine(name, maxField)
+	}
+	return names
 }
 
 // read returns what one record gives; no attributes if it is left out.

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// DefaultMaxShrinkPercent is how much a fetch may take away where the spec does not say.
+	// DefaultMaxShrinkPercent is how much may go at once where the spec does not say.
 	DefaultMaxShrinkPercent = 25
 	// fewCollectors may lose what they have whatever the percentage, as long as others keep theirs.
 	fewCollectors = 5
@@ -36,30 +36,22 @@ type Loss struct {
 	left bool
 }
 
-// Lose compares what collectors have with what they would have. Only attributes whose key is among mapped count: a key that a person
-// takes out of the mapping is no loss. since is when the loss was first held back, to the second, so that who agreed to an earlier one
-// has not agreed to it.
-func Lose[V any](before, after Claims, mapped map[string]V, since time.Time) Loss {
+// Lose compares what collectors have with what they would have, whatever makes the difference. since is when the loss was first held
+// back, to the second, so that who agreed to an earlier one has not agreed to it.
+func Lose(before, after Claims, since time.Time) Loss {
 	type pair struct{ id, key string }
 	var loss Loss
 	var gone []pair
 	for id, attributes := range before {
-		had, lost := 0, 0
+		lost := 0
 		for key := range attributes {
-			if _, counts := mapped[key]; !counts {
-				continue
-			}
-			had++
 			if _, stays := after[id][key]; !stays {
 				lost++
 				gone = append(gone, pair{id, key})
 			}
 		}
-		if had == 0 {
-			continue
-		}
 		loss.Collectors++
-		loss.Attributes += had
+		loss.Attributes += len(attributes)
 		loss.LostAttributes += lost
 		if lost > 0 {
 			loss.Losing++

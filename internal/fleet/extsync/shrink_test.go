@@ -48,17 +48,16 @@ func TestAT18WhatIsTooMuchAtOnce(t *testing.T) {
 		"a quarter of the attributes of each, of four a head": {fleet(500, attrs{"team": "", "cost": "", "a": "", "b": ""}), fleet(500, attrs{"team": "", "cost": "", "a": ""}), 25, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			loss := Lose(test.before, test.after, attrs{"team": "", "cost": "", "a": "", "b": ""}, noon)
+			loss := Lose(test.before, test.after, noon)
 			NewWithT(t).Expect(loss.TooMuch(test.percent)).To(Equal(test.held), "%+v", loss)
 		})
 	}
 }
 
-func TestAKeyThatIsTakenOutOfTheMappingIsNoLoss(t *testing.T) {
+func TestALossIsToldInCollectorsAndAttributes(t *testing.T) {
 	g := NewWithT(t)
-	before, after := fleet(500, attrs{"team": "x", "cost": "7"}), fleet(500, attrs{"team": "x"})
-	g.Expect(Lose(before, after, attrs{"team": "owner"}, noon)).To(Equal(Loss{Collectors: 500, Attributes: 500, left: true}))
-	loss := Lose(before, after, attrs{"team": "owner", "cost": "cost_center"}, noon)
+	loss := Lose(fleet(500, attrs{"team": "x", "cost": "7"}), fleet(500, attrs{"team": "x"}), noon)
+	g.Expect(loss.Attributes).To(Equal(1000))
 	g.Expect(loss.LostAttributes).To(Equal(500))
 	g.Expect(loss.LostCollectors).To(BeZero())
 	g.Expect(loss.IDs).To(Equal([]string{"c-0000", "c-0001", "c-0002", "c-0003", "c-0004"}))
@@ -82,11 +81,10 @@ func TestAWordStandsForExactlyWhatWouldGo(t *testing.T) {
 		}
 		return all
 	}
-	mapped := attrs{"a": "", "b": "", "c": ""}
 	words := map[string]string{}
 	for range 5000 {
 		before, after := some(), some()
-		loss := Lose(before, after, mapped, noon)
+		loss := Lose(before, after, noon)
 		var gone []string
 		for i := range 6 {
 			for _, key := range keys {
@@ -103,7 +101,7 @@ func TestAWordStandsForExactlyWhatWouldGo(t *testing.T) {
 		known, is := words[loss.Word]
 		g.Expect(!is || known == fmt.Sprint(gone)).To(BeTrue(), "one word for two losses")
 		words[loss.Word] = fmt.Sprint(gone)
-		g.Expect(Lose(before, before, mapped, noon).TooMuch(0)).To(BeFalse())
+		g.Expect(Lose(before, before, noon).TooMuch(0)).To(BeFalse())
 		g.Expect(loss.TooMuch(100)).To(BeFalse())
 		g.Expect(!loss.TooMuch(50) || loss.TooMuch(25)).To(BeTrue(), "what is too much for a half is for a quarter")
 	}
@@ -149,6 +147,11 @@ func TestWhatIsClaimedForACollector(t *testing.T) {
 	store.Put(o.UID, Claims{"other": {"a": "fetched"}})
 	g.Expect(store.Of(o, "other", given)).To(Equal(attrs{"a": "fetched"}))
 	g.Expect(store.Of(o, "told", given)).To(BeEmpty(), "what was fetched is the truth, whatever the status says")
+	g.Expect(store.Released(o.UID, "told")).To(BeFalse(), "nothing was weighed yet")
+	store.Settle(o.UID, Claims{"told": {"a": "told"}})
+	g.Expect(store.Released(o.UID, "told")).To(BeFalse())
+	g.Expect(store.Released(o.UID, "other")).To(BeTrue())
 	store.Drop(o.UID)
+	g.Expect(store.Released(o.UID, "other")).To(BeFalse())
 	g.Expect(store.Of(o, "told", given)).To(Equal(attrs{"a": "told"}))
 }

@@ -13,6 +13,7 @@ import (
 
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
 	"github.com/candor-dev/candor/internal/fleet/attributes"
+	"github.com/candor-dev/candor/internal/fleet/pipelines"
 )
 
 type (
@@ -36,6 +37,7 @@ func collectorRules(o Options) []rule[collector] {
 				checkAttributes(spec.Child("remoteAttributes"), before, now.Spec.RemoteAttributes, o.attributeLimits(), f)
 			},
 		},
+		annotationRule[collector](fleetmanagementv1alpha1.AnnotationSkipRemoteDelete, pipelines.Switches...),
 	}
 }
 

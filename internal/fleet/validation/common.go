@@ -4,7 +4,6 @@
 package validation
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -71,13 +70,16 @@ func checkOneOf[T ~string](path *field.Path, value T, f *findings, supported ...
 	}
 }
 
-// annotationRule warns of a value that is as none.
+// annotationRule refuses a value that means nothing: whoever writes one wants something of the operator, and it must not do the opposite.
 func annotationRule[T metav1.Object](key string, values ...string) rule[T] {
 	return rule[T]{
-		reads: func(o T) any { return o.GetAnnotations()[key] },
+		reads: func(o T) any {
+			value, set := o.GetAnnotations()[key]
+			return []any{value, set}
+		},
 		check: func(_, now T, f *findings) {
 			if value, set := now.GetAnnotations()[key]; set && !slices.Contains(values, value) {
-				f.warn(annotation(key), fmt.Sprintf("%q has no effect; it can be %s", shorten(value), strings.Join(values, " or ")))
+				f.errs = append(f.errs, field.NotSupported(annotation(key), shorten(value), values))
 			}
 		},
 	}

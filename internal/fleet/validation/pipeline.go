@@ -57,9 +57,9 @@ func pipelineRules(o Options) []rule[pipeline] {
 			},
 			check: func(_, now pipeline, f *findings) { checkNameScope(now, o.NameScope, f) },
 		},
-		annotationRule[pipeline](fleetmanagementv1alpha1.AnnotationImportMode, fleetmanagementv1alpha1.ImportModeReadOnly, fleetmanagementv1alpha1.ImportModeAdopt),
-		annotationRule[pipeline](fleetmanagementv1alpha1.AnnotationDryRun, "true", "false"),
-		annotationRule[pipeline](fleetmanagementv1alpha1.AnnotationSkipRemoteDelete, "true", "false"),
+		annotationRule[pipeline](fleetmanagementv1alpha1.AnnotationImportMode, pipelines.ImportModes...),
+		annotationRule[pipeline](fleetmanagementv1alpha1.AnnotationDryRun, pipelines.Switches...),
+		annotationRule[pipeline](fleetmanagementv1alpha1.AnnotationSkipRemoteDelete, pipelines.Switches...),
 	}
 }
 

@@ -56,7 +56,7 @@ func syncRules(o Options) []rule[externalSync] {
 				}
 			},
 		},
-		annotationRule[externalSync](fleetmanagementv1alpha1.AnnotationDryRun, "true", "false", fleetmanagementv1alpha1.DryRunRedacted),
+		annotationRule[externalSync](fleetmanagementv1alpha1.AnnotationDryRun, extsync.DryRuns...),
 	})
 }
 

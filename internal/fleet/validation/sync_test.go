@@ -154,11 +154,14 @@ func TestAnExternalAttributeSyncIsWarnedOf(t *testing.T) {
 	s := aSync(schedule("10m", "Europe/Berlin"))
 	s.Annotations = map[string]string{fleetmanagementv1alpha1.AnnotationDryRun: "yes"}
 	warnings, errs := ExternalAttributeSync(nil, s, Options{})
-	g.Expect(errs).To(BeEmpty())
-	g.Expect(warnings).To(ConsistOf(
-		"spec.timeZone: has no effect on a duration: leave it out, or write a cron expression",
-		`metadata.annotations[fleetmanagement.grafana.com/dry-run]: "yes" has no effect; it can be true or false or redacted`,
+	g.Expect(warnings).To(ConsistOf("spec.timeZone: has no effect on a duration: leave it out, or write a cron expression"))
+	g.Expect(said(errs)).To(ConsistOf(
+		`metadata.annotations[fleetmanagement.grafana.com/dry-run]: Unsupported value: "yes": supported values: "true", "false", "redacted"`,
 	))
+	old := s.DeepCopy()
+	s.Spec.Suspend = true
+	_, errs = ExternalAttributeSync(old, s, Options{})
+	g.Expect(errs).To(BeEmpty(), "it had this value before")
 	s.Annotations[fleetmanagementv1alpha1.AnnotationDryRun] = fleetmanagementv1alpha1.DryRunRedacted
 	warnings, _ = ExternalAttributeSync(aSync(schedule("10m", "Europe/Berlin")), s, Options{})
 	g.Expect(warnings).To(BeEmpty(), "the schedule is as it was")

@@ -149,10 +149,12 @@ func TestANewPipeline(t *testing.T) {
 		}},
 		"that mirrors what is there, whatever that is": {pipeline: aPipeline(annotated(mode, "read-only"), name("my logs"), contents("{{{"), matchers("==", ""))},
 		"with an annotation that means nothing": {
-			pipeline: aPipeline(annotated(mode, "readonly"), annotated(fleetmanagementv1alpha1.AnnotationDryRun, "yes")),
-			warnings: []string{
-				`metadata.annotations[fleetmanagement.grafana.com/import-mode]: "readonly" has no effect; it can be read-only or adopt`,
-				`metadata.annotations[fleetmanagement.grafana.com/dry-run]: "yes" has no effect; it can be true or false`,
+			pipeline: aPipeline(annotated(mode, "ReadOnly"), annotated(fleetmanagementv1alpha1.AnnotationDryRun, "True"),
+				annotated(fleetmanagementv1alpha1.AnnotationSkipRemoteDelete, "")),
+			errs: []string{
+				`metadata.annotations[fleetmanagement.grafana.com/import-mode]: Unsupported value: "ReadOnly": supported values: "read-only", "adopt"`,
+				`metadata.annotations[fleetmanagement.grafana.com/dry-run]: Unsupported value: "True": supported values: "true", "false"`,
+				`metadata.annotations[fleetmanagement.grafana.com/skip-remote-delete]: Unsupported value: "": supported values: "true", "false"`,
 			},
 		},
 		"of no known name scope": {pipeline: aPipeline(annotated(scope, "cluster")), errs: []string{

@@ -4,6 +4,7 @@
 package fleetmanagement
 
 import (
+	"fmt"
 	"strings"
 
 	pipelinev1 "github.com/grafana/fleet-management-api/api/gen/proto/go/pipeline/v1"
@@ -165,6 +166,39 @@ var _ = Describe("A Pipeline", func() {
 		Expect(w.says(ctx, "one", "Validated")()).To(BeEmpty())
 		Expect(w.names()).To(Equal([]string{"one"}))
 	})
+
+	DescribeTable("is not written while an annotation that may be there to prevent it means nothing", func(ctx SpecContext, key, value, means string) {
+		w := newWorld(ctx)
+		w.start(ctx)
+		w.create(ctx, w.pipeline("one", annotated(key, value)))
+		Eventually(w.ready(ctx, "one")).Should(Equal("False/ValidationError"))
+		Expect(message(w.status(ctx, "one"), "Ready")).To(Equal(fmt.Sprintf("nothing is sent, since metadata.annotations[%s] is %q: it can be %s; write one of these, or remove it",
+			key, value, means)))
+		Expect(w.fleet.Pipelines()).To(BeEmpty())
+		w.change(ctx, "one", `{"metadata": {"annotations": null}}`)
+		Eventually(w.ready(ctx, "one")).Should(Equal("True/Synced"))
+		w.unwritten(func() {
+			w.change(ctx, "one", fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}, "spec": {"contents": "logging { }"}}`, key, value))
+			Eventually(w.ready(ctx, "one")).Should(Equal("False/ValidationError"))
+			w.look("one")
+		})
+	},
+		Entry("a dry run", fleetmanagementv1alpha1.AnnotationDryRun, "True", "true or false"),
+		Entry("a mirror", fleetmanagementv1alpha1.AnnotationImportMode, "ReadOnly", "read-only or adopt"),
+	)
+
+	DescribeTable("leaves the pipeline behind when it goes with an annotation that may ask for it and means nothing", func(ctx SpecContext, key string) {
+		w := newWorld(ctx)
+		w.start(ctx)
+		w.synced(ctx, w.pipeline("one"))
+		w.change(ctx, "one", fmt.Sprintf(`{"metadata": {"annotations": {%q: "Yes"}}}`, key))
+		w.delete(ctx, "one")
+		Eventually(w.gone(ctx, "one")).Should(BeTrue())
+		Expect(w.names()).To(Equal([]string{"one"}))
+	},
+		Entry("of a mirror", fleetmanagementv1alpha1.AnnotationImportMode),
+		Entry("of an object that is to be let go", fleetmanagementv1alpha1.AnnotationSkipRemoteDelete),
+	)
 
 	It("is known by its ID where Fleet Management drops metadata", func(ctx SpecContext) {
 		w := newWorld(ctx, func(o *fleetserver.Options) { o.DropMetadata = true })

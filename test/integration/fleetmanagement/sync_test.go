@@ -129,9 +129,7 @@ var _ = Describe("An ExternalAttributeSync", func() {
 		Expect(w.fleet.Count(bulkUpdate)).To(Equal(calls))
 		Expect(w.message(ctx, "cmdb")).To(ContainSubstring("1499 of 1500 collectors would lose all attributes"))
 
-		word := w.message(ctx, "cmdb")
-		word = word[len(word)-8:]
-		patch(ctx, w.sync("cmdb"), `{"metadata": {"annotations": {"`+fleetmanagementv1alpha1.AnnotationApproveRemoval+`": "`+word+`"}}}`)
+		w.approve(ctx, "cmdb")
 		settle(w, w.given).WithTimeout(2 * time.Minute).Should(Equal(1))
 		Expect(w.syncSays(ctx, "cmdb")()).To(Equal("True/Synced 1"))
 	})
@@ -155,6 +153,45 @@ var _ = Describe("An ExternalAttributeSync", func() {
 		settle(w, w.remote(edge(2))).Should(Equal(map[string]string{"team": "x"}))
 		settle(w, w.given).Should(Equal(1))
 		Expect(w.fetches()).To(Equal(1))
+	})
+
+	It("holds back what an edit of the selector, or what Collectors say, would take from many at once", func(ctx SpecContext) {
+		const n = 6
+		w.answers(200, hosts(n, "x"))
+		w.fleetOf(ctx, n)
+		o := w.sync("cmdb")
+		w.create(ctx, o)
+		w.start(ctx)
+		settle(w, w.given).Should(Equal(n))
+		settle(w, w.well(ctx)).Should(Equal(n))
+		Eventually(w.syncSays(ctx, "cmdb")).Should(Equal("True/Synced 6"))
+
+		patch(ctx, o, `{"spec": {"selector": {"matchers": ["os=linux"]}}}`)
+		settle(w, w.syncSays(ctx, "cmdb")).Should(Equal("False/Stalled 6"))
+		Expect(w.message(ctx, "cmdb")).To(And(ContainSubstring("6 of 6 collectors would lose all attributes"),
+			ContainSubstring("spec.selector means none of the Collectors that they name."), ContainSubstring("approve-removal")))
+		w.look("c-0", "c-5")
+		Expect(w.given()).To(Equal(n))
+		w.restart(ctx)
+		w.look("c-0", "c-5")
+		w.lookAtSync("cmdb")
+		Expect(w.syncSays(ctx, "cmdb")()).To(Equal("False/Stalled 6"))
+		Expect(w.given()).To(Equal(n), "a restart lets nothing go")
+
+		patch(ctx, o, `{"spec": {"selector": {"matchers": ["env!=prod"]}}}`)
+		settle(w, w.syncSays(ctx, "cmdb")).Should(Equal("True/Synced 6"))
+		for i := range n {
+			w.registers(edge(i), map[string]string{"env": "prod"}, map[string]string{"team": "x"})
+		}
+		w.poll()
+		settle(w, w.syncSays(ctx, "cmdb")).Should(Equal("False/Stalled 6"))
+		w.look("c-0", "c-5")
+		Expect(w.given()).To(Equal(n))
+
+		w.approve(ctx, "cmdb")
+		settle(w, w.given).Should(BeZero())
+		Eventually(w.syncSays(ctx, "cmdb")).Should(Equal("False/NoMatch 0"), "which it says for as long as it gives nothing")
+		Expect(w.message(ctx, "cmdb")).To(Equal("None of 6 records gives a Collector anything. spec.selector means none of the Collectors that they name."))
 	})
 
 	It("lets the first by name of two that give the same key win, and the other one when it goes", func(ctx SpecContext) {

@@ -196,6 +196,12 @@ func (w *syncWorld) message(ctx context.Context, name string) string {
 	return messageOf(w.readSync(ctx, name).Status.Conditions, fleetmanagementv1alpha1.ConditionReady)
 }
 
+// approve sets the word that a sync tells, as a person would.
+func (w *syncWorld) approve(ctx context.Context, name string) {
+	GinkgoHelper()
+	patch(ctx, w.sync(name), fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}}`, fleetmanagementv1alpha1.AnnotationApproveRemoval, wordIn(w.message(ctx, name))))
+}
+
 // lookAtSync has a sync looked at, and waits for it.
 func (w *syncWorld) lookAtSync(name string) {
 	GinkgoHelper()
