@@ -131,9 +131,13 @@ func addCollectors(b *building, workers int) error {
 
 func addPolicies(b *building, workers int) error {
 	b.fleet.metrics.CountPolicies(b.mgr)
-	return fleetcontroller.SetupPolicies(b.mgr, controller.Options{MaxConcurrentReconciles: workers}, &fleetcontroller.PolicySyncer{
+	s := &fleetcontroller.PolicySyncer{
 		Client: b.mgr.GetClient(), Selectors: b.fleet.selectors, Tenancy: b.fleet.tenancy, Clock: b.fleet.clock, Metrics: b.fleet.metrics,
-	}, b.parts.WakePolicies)
+	}
+	if b.fleet.collectors != nil {
+		s.Known = b.fleet.collectors.Known
+	}
+	return fleetcontroller.SetupPolicies(b.mgr, controller.Options{MaxConcurrentReconciles: workers}, s, b.parts.WakePolicies)
 }
 
 // discoveries is what the discoveries of both kinds are made of.

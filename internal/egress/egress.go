@@ -219,8 +219,12 @@ func Roots(bundle []byte) (*x509.CertPool, error) {
 		roots.AddCert(certificate)
 	}
 	// The decoder skips a block that is damaged.
-	if begun := bytes.Count(bundle, []byte("-----BEGIN ")); count == 0 || count != begun {
-		return nil, fmt.Errorf("holds %d whole certificates of %d that begin: each needs the lines -----BEGIN CERTIFICATE----- and -----END CERTIFICATE-----, and base64 between them", count, begun)
+	const needs = "each needs the lines -----BEGIN CERTIFICATE----- and -----END CERTIFICATE-----, and base64 between them"
+	switch begun := bytes.Count(bundle, []byte("-----BEGIN ")); {
+	case begun == 0:
+		return nil, errors.New("holds no certificate in PEM: " + needs)
+	case count != begun:
+		return nil, fmt.Errorf("holds %d whole certificates of %d that begin: %s", count, begun, needs)
 	}
 	return roots, nil
 }

@@ -64,7 +64,7 @@ type CollectorSpec struct {
 	// +kubebuilder:validation:MaxProperties=100
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) > 0)",message="an attribute key must not be empty"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 100)",message="an attribute key has at most 100 characters"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('collector.'))",message="keys that start with collector. are reserved"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('collector.'))",message="keys that start with collector. are reserved: Fleet Management sets these itself, so remove each of them"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 1024)",message="an attribute value has at most 1024 characters"
 	RemoteAttributes map[string]string `json:"remoteAttributes,omitempty"`
 

@@ -158,7 +158,7 @@ type CollectorDiscoveryStatus struct {
 	// conflictsTotal is how many there are.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
-	ConflictsTotal int32 `json:"conflictsTotal,omitempty"`
+	ConflictsTotal int32 `json:"conflictsTotal"`
 
 	// conditions holds Ready, Synced and TruncatedConflicts, and RemovalSuspended while more would be removed than is taken for
 	// granted.
@@ -176,6 +176,7 @@ type CollectorDiscoveryStatus struct {
 // +kubebuilder:printcolumn:name="Poll",type=string,JSONPath=`.spec.pollInterval`
 // +kubebuilder:printcolumn:name="Observed",type=integer,JSONPath=`.status.collectorsObserved`
 // +kubebuilder:printcolumn:name="Managed",type=integer,JSONPath=`.status.collectorsManaged`
+// +kubebuilder:printcolumn:name="Conflicts",type=integer,JSONPath=`.status.conflictsTotal`
 // +kubebuilder:printcolumn:name="Last Sync",type=date,JSONPath=`.status.lastSyncTime`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`

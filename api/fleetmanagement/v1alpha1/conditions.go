@@ -96,7 +96,7 @@ const (
 	ReasonAttributesRefused = "AttributesRefused"
 	// ReasonMatched says that the selector matches collectors.
 	ReasonMatched = "Matched"
-	// ReasonNoMatch says that it matches none.
+	// ReasonNoMatch says that it matches none, or that a sync gives nothing of the records that it has.
 	ReasonNoMatch = "NoMatch"
 	// ReasonListFailed says that the Collectors of the namespace, or its TenantPolicies, could not be read. It is tried again.
 	ReasonListFailed = "ListFailed"
@@ -152,6 +152,8 @@ const (
 	// ReasonParseError says that the policy cannot be read. Until it is mended, whom it names is refused, and so is what stands in the
 	// namespaces that it selects.
 	ReasonParseError = "ParseError"
+	// ReasonNotEnforced says that the policy is valid, and has no effect until --enable-tenant-policy-enforcement is set.
+	ReasonNotEnforced = "NotEnforced"
 	// ReasonTenantForbidden says that a TenantPolicy of the namespace does not allow what the spec asks for.
 	ReasonTenantForbidden = "TenantForbidden"
 )

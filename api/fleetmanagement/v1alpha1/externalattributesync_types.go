@@ -140,7 +140,7 @@ type AttributeMapping struct {
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=100
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) > 0 && size(k) <= 100)",message="an attribute key has 1 to 100 characters"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('collector.'))",message="keys that start with collector. are reserved"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('collector.'))",message="keys that start with collector. are reserved: Fleet Management sets these itself, so remove each of them"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) > 0 && size(self[k]) <= 1024)",message="the name of a field has 1 to 1024 characters"
 	AttributeFields map[string]string `json:"attributeFields"`
 
@@ -305,7 +305,7 @@ type ExternalAttributeSyncStatus struct {
 // +kubebuilder:resource:shortName=fmeas,categories=candor
 // +kubebuilder:printcolumn:name="Source",type=string,JSONPath=`.spec.source.kind`
 // +kubebuilder:printcolumn:name="Schedule",type=string,JSONPath=`.spec.schedule`
-// +kubebuilder:printcolumn:name="Last Sync",type=date,JSONPath=`.status.lastSyncTime`
+// +kubebuilder:printcolumn:name="Last Sync",type=date,JSONPath=`.status.lastSuccessTime`
 // +kubebuilder:printcolumn:name="Records",type=integer,JSONPath=`.status.recordsApplied`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`

@@ -171,7 +171,7 @@ type PipelineDiscoveryStatus struct {
 	// conflictsTotal is how many there are.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
-	ConflictsTotal int32 `json:"conflictsTotal,omitempty"`
+	ConflictsTotal int32 `json:"conflictsTotal"`
 
 	// conditions holds Ready, Synced and TruncatedConflicts, and RemovalSuspended while more would be removed than is taken for
 	// granted.
@@ -190,6 +190,7 @@ type PipelineDiscoveryStatus struct {
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.importMode`
 // +kubebuilder:printcolumn:name="Observed",type=integer,JSONPath=`.status.pipelinesObserved`
 // +kubebuilder:printcolumn:name="Managed",type=integer,JSONPath=`.status.pipelinesManaged`
+// +kubebuilder:printcolumn:name="Conflicts",type=integer,JSONPath=`.status.conflictsTotal`
 // +kubebuilder:printcolumn:name="Last Sync",type=date,JSONPath=`.status.lastSyncTime`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`

@@ -98,6 +98,16 @@ func NewCollectorInventory(list func(context.Context, ...string) ([]fleetclient.
 // not block.
 func (s *CollectorSyncer) Recovered() { signal(s.poller.recovered) }
 
+// Known returns why it is not known which collectors there are; nil where it is.
+func (s *CollectorSyncer) Known() error {
+	if !s.Inventory.Listed().IsZero() {
+		return nil
+	}
+	return cmp.Or(s.API.Available(), error(&fault.Fault{
+		Kind: fault.Wait, Reason: fleetmanagementv1alpha1.ReasonListCollectorsFailed, Err: errors.New("the collectors of Fleet Management are not listed yet"),
+	}))
+}
+
 // Settled implements lifecycle.Settler: what a collector is given changes with policies, and with what others do to it. A pass
 // that has nothing to do calls nobody.
 func (s *CollectorSyncer) Settled(*fleetmanagementv1alpha1.Collector) (time.Duration, bool) {

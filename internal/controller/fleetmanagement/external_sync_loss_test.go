@@ -26,9 +26,11 @@ func TestAnEditThatTakesAwayALotIsHeldBackAsAFetchIs(t *testing.T) {
 	}{
 		"the selector":                         {selects("os=linux"), false, "What was given stays. spec.selector means none of the Collectors that they name."},
 		"the selector, while the source fails": {selects("os=linux"), true, ""},
-		"the ID of the mapping": {func(s *fleetmanagementv1alpha1.ExternalAttributeSyncSpec) { s.Mapping.CollectorIDField = "hots" }, false,
+		"the ID of the mapping": {
+			func(s *fleetmanagementv1alpha1.ExternalAttributeSyncSpec) { s.Mapping.CollectorIDField = "hots" }, false,
 			`No record has an ID in the field "hots" of spec.mapping.collectorIDField. The first record has the fields ["host" "owner"]. ` +
-				"Records without a usable collector ID, left out: 10."},
+				"Records without a usable collector ID, left out: 10.",
+		},
 		"a field of the mapping": {func(s *fleetmanagementv1alpha1.ExternalAttributeSyncSpec) {
 			s.Mapping.AttributeFields = map[string]string{"team": "ownr"}
 		}, false, `Records have none of the fields ["ownr"] of spec.mapping.attributeFields. The first record has the fields ["host" "owner"].`},

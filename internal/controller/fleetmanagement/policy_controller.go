@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,6 +31,8 @@ type PolicySyncer struct {
 	// Client reads from a cache.
 	Client    client.Reader
 	Selectors *Selectors
+	// Known says why it is not known yet which collectors there are; nil if nobody asks.
+	Known func() error
 	// Tenancy says what may be asked for where; nil allows all.
 	Tenancy *Tenancy
 	Clock   clock.PassiveClock
@@ -56,6 +59,9 @@ func (s *PolicySyncer) Sync(ctx context.Context, p *fleetmanagementv1alpha1.Remo
 		return outcome, err
 	}
 	if len(ids) == 0 {
+		if outcome, waits := s.waiting(p); waits {
+			return outcome, nil
+		}
 		outcome := lifecycle.Outcome{
 			Reason: fleetmanagementv1alpha1.ReasonNoMatch, Status: metav1.ConditionFalse,
 			Message: "No registered Collector of this namespace is meant by the selector: nothing gets these attributes.",
@@ -68,6 +74,24 @@ func (s *PolicySyncer) Sync(ctx context.Context, p *fleetmanagementv1alpha1.Remo
 	}
 	s.setSynced(p, metav1.ConditionTrue, outcome.Reason, outcome.Message)
 	return outcome, nil
+}
+
+// waiting concludes a pass over a policy that matches none while nobody knows which collectors there are, unless it was known before.
+func (s *PolicySyncer) waiting(p *fleetmanagementv1alpha1.RemoteAttributePolicy) (outcome lifecycle.Outcome, waits bool) {
+	last := meta.FindStatusCondition(p.Status.Conditions, fleetmanagementv1alpha1.ConditionReady)
+	if s.Known == nil || last != nil && last.Reason == fleetmanagementv1alpha1.ReasonNoMatch && last.ObservedGeneration == p.Generation {
+		return lifecycle.Outcome{}, false
+	}
+	err := s.Known()
+	if err == nil {
+		return lifecycle.Outcome{}, false
+	}
+	outcome = lifecycle.Outcome{
+		Reason: fault.Of(err, fleetmanagementv1alpha1.ReasonListCollectorsFailed).Reason, Status: metav1.ConditionUnknown, Message: err.Error(),
+		PollAfter: listedRecheck, Silent: true,
+	}
+	s.setSynced(p, outcome.Status, outcome.Reason, outcome.Message)
+	return outcome, true
 }
 
 // forbidden concludes a pass over a policy that the rules of its namespace do not allow.

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
+	"github.com/candor-dev/candor/internal/fault"
 	"github.com/candor-dev/candor/internal/lifecycle"
 )
 
@@ -169,4 +170,20 @@ func TestWhatSelectorsGoBy(t *testing.T) {
 			}).equal(live)).To(BeTrue(), "the status tells policies what Fleet Management tells Collectors")
 		})
 	}
+}
+
+func TestAPolicyMatchesNoneOnlyOnceItIsKnownWhichCollectorsThereAre(t *testing.T) {
+	g := NewWithT(t)
+	b := newPolicyBench(t, aPolicy(), 0)
+	known := error(&fault.Fault{Kind: fault.Wait, Reason: fleetmanagementv1alpha1.ReasonNoCredentials, Err: errors.New("no credentials yet")})
+	b.r.Syncer.(*PolicySyncer).Known = func() error { return known }
+	p, err := b.pass(aPolicy())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(conditionsOf(p)).To(Equal(map[string]string{"Ready": "Unknown/NoCredentials", "Synced": "Unknown/NoCredentials", "Truncated": "False/NotTruncated"}))
+	known = nil
+	p, _ = b.pass(aPolicy())
+	g.Expect(conditionsOf(p)).To(HaveKeyWithValue("Ready", "False/NoMatch"))
+	known = errors.New("not listed since a restart")
+	p, _ = b.pass(aPolicy())
+	g.Expect(conditionsOf(p)).To(HaveKeyWithValue("Ready", "False/NoMatch"), "as was known before")
 }

@@ -66,11 +66,18 @@ func (s *TenantPolicySyncer) Sync(ctx context.Context, p *fleetmanagementv1alpha
 			Err: fmt.Errorf("the policy cannot be read, and allows nothing to those it binds: %w", err),
 		}
 	}
-	return lifecycle.Outcome{Reason: fleetmanagementv1alpha1.ReasonValid, Message: s.message(p, matched)}, nil
+	reason := fleetmanagementv1alpha1.ReasonValid
+	if !s.Enforced {
+		reason = fleetmanagementv1alpha1.ReasonNotEnforced
+	}
+	return lifecycle.Outcome{Reason: reason, Message: s.message(p, matched)}, nil
 }
 
 func (s *TenantPolicySyncer) message(p *fleetmanagementv1alpha1.TenantPolicy, matched int) string {
 	message := fmt.Sprintf("Binds %s in %s", count(len(p.Spec.Subjects), "subject"), count(matched, "namespace"))
+	if matched == 0 {
+		message += " (check spec.namespaceSelector, and the labels of namespaces: it selects none)"
+	}
 	switch {
 	case !s.Enforced:
 		return message + " once --enable-tenant-policy-enforcement is set: until then it has no effect."

@@ -107,6 +107,8 @@ func Decide(in Input) Decision {
 	}
 	if taken, exists := in.Live.Get(in.Status.ID); exists {
 		if claim := in.claim(taken); claim.other != "" {
+			// It is the ID that both have: another name would mend nothing.
+			claim.remedy = strings.Replace(claim.remedy, "choose another spec.name, or delete that", "delete this object, or that", 1)
 			return d.refuse(fleetmanagementv1alpha1.ReasonOwnedByOther, fmt.Sprintf("Pipeline %s %s.", taken.ID, claim))
 		}
 	}

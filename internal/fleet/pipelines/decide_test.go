@@ -280,6 +280,7 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 		"a pipeline of another cluster":          {input(shelf{live("7", by(Owner{Cluster: "c2", Namespace: "x", Name: "y", UID: "z"}))}), `carries the stamp of x/y in the cluster "c2": choose another spec.name, or delete that object.`},
 		"a pipeline of this object elsewhere":    {input(shelf{live("7", by(otherCluster))}), "if this is that cluster, start Candor with its --cluster-id, else choose another spec.name, or delete that object."},
 		"a pipeline of another object":           {input(shelf{live("7", by(other))}, held(map[string]Holder{"7": holder("two", "metrics")})), "choose another spec.name, or delete that object."},
+		"the ID of another object":               {input(shelf{live("7", by(other))}, synced("7"), held(map[string]Holder{"7": holder("two", "metrics")})), "is that of the Pipeline team-b/two: delete this object, or that object."},
 		"a pipeline of another object that went": {input(shelf{live("7", by(other))}), "choose another spec.name, or delete that pipeline in Grafana."},
 	} {
 		t.Run(name, func(t *testing.T) { NewWithT(t).Expect(Decide(test.in).Message).To(HaveSuffix(test.want)) })

@@ -20,7 +20,6 @@ import (
 	"github.com/candor-dev/candor/internal/fleet/extsync"
 	"github.com/candor-dev/candor/internal/fleet/source/http"
 	"github.com/candor-dev/candor/internal/fleet/source/sqlcheck"
-	"github.com/candor-dev/candor/internal/netguard"
 )
 
 type externalSync = *fleetmanagementv1alpha1.ExternalAttributeSync
@@ -87,7 +86,7 @@ func sourceRules(o Options) []rule[externalSync] {
 		{
 			reads: func(s externalSync) any { return httpOf(s).RecordsPath },
 			check: func(_, now externalSync, f *findings) {
-				if _, err := http.ParseRecordsPath(httpOf(now).RecordsPath); err != nil {
+				if err := http.CheckRecordsPath(httpOf(now).RecordsPath); err != nil {
 					f.refuse(sourcePath.Child("http", "recordsPath"), shorten(httpOf(now).RecordsPath), err.Error())
 				}
 			},
@@ -162,7 +161,7 @@ func checkCABundle(bundle string, f *findings) {
 	if bundle == "" {
 		return
 	}
-	if _, err := egress.NewClient(egress.Options{Guard: &netguard.Guard{}, MaxBody: 1, CABundle: []byte(bundle)}); err != nil {
+	if _, err := egress.Roots([]byte(bundle)); err != nil {
 		f.refuse(sourcePath.Child("http", "caBundle"), unsaid, err.Error())
 	}
 }

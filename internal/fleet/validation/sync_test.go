@@ -94,7 +94,7 @@ func TestAnExternalAttributeSync(t *testing.T) {
 		"of a blank address":                        {sync: aSync(address(" ")), want: []string{"spec.source.http.url: Required value: write the address that answers with records"}},
 		"of a method that is none":                  {sync: aSync(httpOnly(func(h *fleetmanagementv1alpha1.HTTPSource) { h.Method = "PUT" })), want: []string{`spec.source.http.method: Unsupported value: "PUT": supported values: "GET", "POST"`}},
 		"of a path with a hole":                     {sync: aSync(httpOnly(func(h *fleetmanagementv1alpha1.HTTPSource) { h.RecordsPath = "data..items" })), want: []string{`spec.source.http.recordsPath: Invalid value: "data..items": has an empty name`}},
-		"of a bundle that holds no certificate":     {sync: aSync(httpOnly(func(h *fleetmanagementv1alpha1.HTTPSource) { h.CABundle = "hunter2" })), want: []string{"spec.source.http.caBundle: Invalid value: CABundle: "}},
+		"of a bundle that holds no certificate":     {sync: aSync(httpOnly(func(h *fleetmanagementv1alpha1.HTTPSource) { h.CABundle = "hunter2" })), want: []string{"spec.source.http.caBundle: Invalid value: holds no certificate in PEM: "}},
 		"of no known kind":                          {sync: aSync(func(s *syncSpec) { s.Source.Kind = "LDAP" }), want: []string{`spec.source.kind: Unsupported value: "LDAP": supported values: "HTTP", "SQL"`}},
 		"of HTTP without http":                      {sync: aSync(func(s *syncSpec) { s.Source.HTTP = nil }), want: []string{"spec.source.http: Required value: write it for the kind HTTP"}},
 		"of HTTP with sql, too": {sync: aSync(func(s *syncSpec) {
@@ -145,6 +145,31 @@ func TestAnExternalAttributeSync(t *testing.T) {
 			}
 			g.Expect(said(errs)).NotTo(ContainElement(ContainSubstring("hunter2")), "nothing secret is repeated")
 			g.Expect(warnings).To(BeEmpty())
+		})
+	}
+}
+
+func TestAPathOfJSONPathIsRefusedWithTheRightForm(t *testing.T) {
+	for path, want := range map[string]string{
+		"$.data.hosts[*]": "here data.hosts",
+		"data.hosts[]":    "here data.hosts",
+		"$.data.hosts.*":  "here data.hosts",
+		"$['data'].hosts": "here data.hosts",
+		"$[*]":            "leave it out, since the answer is the list",
+		"$":               "leave it out, since the answer is the list",
+		"data.hosts":      "",
+		"$data.*hosts":    "",
+	} {
+		t.Run(path, func(t *testing.T) {
+			g := NewWithT(t)
+			s := aSync()
+			s.Spec.Source.HTTP.RecordsPath = path
+			_, errs := ExternalAttributeSync(nil, s, Options{})
+			if want == "" {
+				g.Expect(errs).To(BeEmpty())
+				return
+			}
+			g.Expect(said(errs)).To(ConsistOf(And(HavePrefix("spec.source.http.recordsPath: Invalid value: "), ContainSubstring("is JSONPath, which is not read: "), HaveSuffix(want))))
 		})
 	}
 }

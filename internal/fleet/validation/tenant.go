@@ -99,7 +99,13 @@ func checkSubjects(before []rbacv1.Subject, p tenantPolicy, f *findings) {
 	path := spec.Child("subjects")
 	checkReadable(path, before, p.Spec.Subjects, maxSubjects, p, f)
 	for i, subject := range p.Spec.Subjects {
-		if subject.Kind == rbacv1.GroupKind && slices.Contains(broad, subject.Name) && !slices.Contains(before, subject) {
+		if slices.Contains(before, subject) {
+			continue
+		}
+		if subject.APIGroup != "" && subject.APIGroup != rbacv1.GroupName {
+			f.errs = append(f.errs, field.NotSupported(path.Index(i).Child("apiGroup"), shorten(subject.APIGroup), []string{"", rbacv1.GroupName}))
+		}
+		if subject.Kind == rbacv1.GroupKind && slices.Contains(broad, subject.Name) {
 			f.warn(path.Index(i).Child("name"), fmt.Sprintf("%s binds administrators and other controllers, too; this operator alone is exempt", subject.Name))
 		}
 	}

@@ -78,6 +78,7 @@ func TestATenantPolicy(t *testing.T) {
 			"spec.namespaceSelector: is empty, so that the policy binds in all namespaces, and binds what is stored there, whoever wrote it",
 		}},
 		"of an attribute without a key":       {policy: aTenantPolicy(allowed(attribute{Value: "a"})), want: []string{"spec.allowedAttributes[0].key: Required value: write the key of an attribute"}},
+		"of a subject of another API group":   {policy: aTenantPolicy(subjects(rbacv1.Subject{Kind: "User", APIGroup: "foo", Name: "ann"})), want: []string{`spec.subjects[0].apiGroup: Unsupported value: "foo": supported values: "", "rbac.authorization.k8s.io"`}},
 		"of a reserved attribute":             {policy: aTenantPolicy(allowed(attribute{Key: "collector.os"})), want: []string{`spec.allowedAttributes[0].key: Invalid value: "collector.os": keys that start with collector. are reserved`}},
 		"of a key that is too long":           {policy: aTenantPolicy(allowed(attribute{Key: strings.Repeat("k", 101)})), want: []string{"spec.allowedAttributes[0].key: Too long: may not be more than 100 characters"}},
 		"of a value that is no expression":    {policy: aTenantPolicy(allowed(attribute{Key: "a", Value: "("})), want: []string{`spec.allowedAttributes[0].value: Invalid value: "(": the value is no regular expression of RE2`}},

@@ -43,6 +43,19 @@ var _ = Describe("The ownership of a pipeline", func() {
 		Expect(w.fleet.Count(pipelineWrites...)).To(Equal(1))
 	})
 
+	It("is not that of a copy which a discovery made and somebody adopted, and it says what to do", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.start(ctx)
+		w.synced(ctx, w.pipeline("one", named("shared")))
+		w.create(ctx, w.pipeline("copy", named("shared"), annotated(fleetmanagementv1alpha1.AnnotationPipelineID, w.status(ctx, "one").ID),
+			annotated(fleetmanagementv1alpha1.AnnotationImportMode, fleetmanagementv1alpha1.ImportModeAdopt)))
+		Eventually(w.ready(ctx, "copy")).Should(Equal("False/DuplicateName"))
+		Expect(message(w.status(ctx, "copy"), "Ready")).To(HaveSuffix("that one manages the pipeline, so set the annotation " +
+			"fleetmanagement.grafana.com/import-mode of this one to read-only, or delete one of the two"))
+		w.change(ctx, "copy", `{"metadata": {"annotations": {"fleetmanagement.grafana.com/import-mode": "read-only"}}}`)
+		Eventually(w.ready(ctx, "copy")).Should(Equal("True/ReadOnly"))
+	})
+
 	It("passes to the other object of the name when the first one goes", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		w.start(ctx)

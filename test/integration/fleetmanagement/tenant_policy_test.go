@@ -36,6 +36,7 @@ var _ = Describe("A TenantPolicy", func() {
 		Eventually(w.tenantSays(ctx, "everywhere")).Should(Equal(fmt.Sprintf(validPolicy+" 1 subjects %d namespaces", len(all.Items))))
 		Eventually(w.tenantSays(ctx, "nowhere")).Should(Equal(validPolicy + " 1 subjects 0 namespaces"))
 		Expect(w.tenantMessage(ctx, "selects")).To(Equal("Binds 1 subject in 1 namespace, and all that is stored there."))
+		Expect(w.tenantMessage(ctx, "nowhere")).To(HavePrefix("Binds 1 subject in 0 namespaces (check spec.namespaceSelector, and the labels of namespaces: it selects none)"))
 		Expect(w.tenantMessage(ctx, "everywhere")).To(HaveSuffix("Without a spec.namespaceSelector it says nothing of what is stored already."))
 
 		free := w.elsewhere(ctx)
@@ -51,7 +52,7 @@ var _ = Describe("A TenantPolicy", func() {
 		w.options.Fleet.EnforceTenantPolicies = false
 		w.create(ctx, w.tenant("p"))
 		w.start(ctx)
-		Eventually(w.tenantSays(ctx, "p")).Should(HavePrefix(validPolicy))
+		Eventually(w.tenantSays(ctx, "p")).Should(HavePrefix("True/NotEnforced True/NotEnforced"))
 		Expect(w.tenantMessage(ctx, "p")).To(HaveSuffix("once --enable-tenant-policy-enforcement is set: until then it has no effect."))
 	})
 

@@ -5,8 +5,10 @@ package http
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"strings"
 )
 
@@ -41,6 +43,28 @@ func ParseRecordsPath(path string) ([]string, error) {
 		}
 	}
 	return steps, nil
+}
+
+// root, member and rest are what JSONPath has beside names of fields with dots between them: the answer itself, a name in brackets, and
+// what chooses among the elements of a list.
+var (
+	root   = regexp.MustCompile(`^\$(\.|\[|$)`)
+	member = regexp.MustCompile(`\[['"]([^'"\]]*)['"]\]`)
+	rest   = regexp.MustCompile(`\[[^\]]*\]|\.\*$`)
+)
+
+// CheckRecordsPath says what is wrong with a path that somebody writes. One of JSONPath can be read, and would find nothing.
+func CheckRecordsPath(path string) error {
+	plain := rest.ReplaceAllString(member.ReplaceAllString(root.ReplaceAllString(path, "$1"), ".$1"), "")
+	if plain == path {
+		_, err := ParseRecordsPath(path)
+		return err
+	}
+	plain = strings.Trim(plain, ".")
+	if plain == "" {
+		return errors.New("is JSONPath, which is not read: leave it out, since the answer is the list")
+	}
+	return fmt.Errorf("is JSONPath, which is not read: write names of fields with dots between them, here %s", plain)
 }
 
 // target is who a limit on the rate of fetches counts for: scheme, host and port.

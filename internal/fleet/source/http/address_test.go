@@ -32,7 +32,7 @@ func TestASpecIsJudgedBeforeAnythingIsAsked(t *testing.T) {
 		"a password in the address":     {url: "https://u:hunter2@cmdb.example.com", kind: fault.Terminal, want: "source.http.url: must not hold a user or a password"},
 		"credentials without https":     {url: "http://cmdb.example.com", secret: token, kind: fault.Terminal, want: "source.http.url: must begin with https://, since the credentials"},
 		"an empty name in the path":     {url: "https://cmdb.example.com", path: "a..b", kind: fault.Terminal, want: "source.http.recordsPath has an empty name"},
-		"a certificate that is none":    {url: "https://cmdb.example.com", ca: "hunter2", kind: fault.Terminal, want: "source.http: CABundle: holds 0 whole certificates"},
+		"a certificate that is none":    {url: "https://cmdb.example.com", ca: "hunter2", kind: fault.Terminal, want: "source.http: CABundle: holds no certificate in PEM"},
 		"a Secret without credentials":  {url: "https://cmdb.example.com", secret: secretOf("token", "hunter2"), kind: fault.Retry, want: "the Secret needs the key bearer-token, or the keys username and password"},
 		"a Secret without data":         {url: "https://cmdb.example.com", secret: secretOf(), kind: fault.Retry, want: "the Secret needs the key bearer-token"},
 		"a user without a password":     {url: "https://cmdb.example.com", secret: secretOf("username", "hunter2"), kind: fault.Retry, want: "the Secret needs the key bearer-token"},

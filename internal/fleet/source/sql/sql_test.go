@@ -222,7 +222,7 @@ func TestCertificatesOfTheSecretAreTrusted(t *testing.T) {
 
 			secret["ca.crt"] = []byte("hunter2")
 			_, err = New(Options{Guard: tenant(t)}, spec(test.driver, "SELECT 1"), secret)
-			g.Expect(err).To(MatchError(HavePrefix("key ca.crt of the Secret: holds 0 whole certificates")))
+			g.Expect(err).To(MatchError(HavePrefix("key ca.crt of the Secret: holds no certificate in PEM")))
 		})
 	}
 }
