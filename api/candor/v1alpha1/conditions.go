@@ -10,13 +10,22 @@ const (
 	ConditionReady = "Ready"
 	// ConditionProviderAvailable is True when every provider that the policy names is being watched. SignalPolicy.
 	ConditionProviderAvailable = "ProviderAvailable"
+	// ConditionNotifying is True when people are told; its reason is that of the worst sink. It is absent without a sink.
+	// SignalPolicy.
+	ConditionNotifying = "Notifying"
+	// ConditionReceiving is True when signals of other tools are taken for the policy. It is absent where the policy does not ask
+	// for them. SignalPolicy.
+	ConditionReceiving = "Receiving"
+	// ConditionReceiverFull is True, which is no good news, while signals have made as many Findings as they may, so that those
+	// of anything else are refused; it is absent otherwise. SignalPolicy.
+	ConditionReceiverFull = "ReceiverFull"
 	// ConditionFieldsWithoutEffect is True, which is no good news, when the spec sets fields that this version accepts
 	// and does not act on; it is absent otherwise. SignalPolicy, OperatingPolicy.
 	ConditionFieldsWithoutEffect = "FieldsWithoutEffect"
 	// ConditionVerified is True when evidence stands behind status.verificationOutcome; its reason is that outcome.
 	// Finding.
 	ConditionVerified = "Verified"
-	// ConditionSuppressed is True while a Suppression mutes the Finding; it is absent until the first one does. Finding.
+	// ConditionSuppressed is True while Suppressions mute the whole Finding; it is absent until the first one does. Finding.
 	ConditionSuppressed = "Suppressed"
 	// ConditionEnriched is True when the hypotheses belong to the present content. It is absent while no model is
 	// configured and none has ever answered. Finding.
@@ -35,7 +44,8 @@ const (
 	ReasonActive = "Active"
 	// ReasonUnknownProvider says that spec.providers names a provider that this version does not have. The others work.
 	ReasonUnknownProvider = "UnknownProvider"
-	// ReasonProviderUnavailable says that the reports of a named provider cannot be watched; the message says why.
+	// ReasonProviderUnavailable says that the reports of a named provider cannot be watched, or that its signals cannot be taken; the
+	// message says why.
 	ReasonProviderUnavailable = "ProviderUnavailable"
 	// ReasonProviderUnreachable says that the API server did not answer whether the reports of a named provider exist.
 	ReasonProviderUnreachable = "ProviderUnreachable"
@@ -51,10 +61,40 @@ const ReasonNoEffect = "NoEffect"
 
 // Reasons of Ready on a Suppression.
 const (
-	// ReasonNoMatch says that no Finding of the namespace has this fingerprint now.
+	// ReasonNoMatch says that nothing in the Findings of the namespace is what the Suppression names now.
 	ReasonNoMatch = "NoMatch"
-	// ReasonExpired says that spec.expiresAt has passed.
+	// ReasonExpired says that spec.expiresAt has passed, or that it has lasted as long as the OperatingPolicy allows.
 	ReasonExpired = "Expired"
+)
+
+// Reasons of Notifying.
+const (
+	// ReasonDelivering says that all sinks take what they are sent.
+	ReasonDelivering = "Delivering"
+	// ReasonFirstSync says that the first sync of the namespace goes on; people hear of it in one message.
+	ReasonFirstSync = "FirstSync"
+	// ReasonSinkFailing says that a sink does not take what it is sent. It is tried again.
+	ReasonSinkFailing = "SinkFailing"
+	// ReasonSinkMisconfigured says that a sink cannot be sent anything until somebody changes the policy, a Secret or a Role.
+	ReasonSinkMisconfigured = "SinkMisconfigured"
+	// EventNotificationLost says that people could not be told of something for a day.
+	EventNotificationLost = "NotificationLost"
+)
+
+// Reasons of Receiving and ReceiverFull.
+const (
+	// ReasonListening says that signals are taken; the message says at which path.
+	ReasonListening = "Listening"
+	// ReasonNotConfigured says that the policy names the provider webhook and has no spec.webhookReceiver.
+	ReasonNotConfigured = "NotConfigured"
+	// ReasonProviderNotNamed says that the policy has a spec.webhookReceiver and does not name the provider webhook.
+	ReasonProviderNotNamed = "ProviderNotNamed"
+	// ReasonSecretUnreadable says that the Secret of spec.webhookReceiver cannot be used; the message says what to do.
+	ReasonSecretUnreadable = "SecretUnreadable"
+	// ReasonReceiverOff says that the manager takes no signals.
+	ReasonReceiverOff = "ReceiverOff"
+	// ReasonMaxFindings says that spec.webhookReceiver.maxFindings is reached.
+	ReasonMaxFindings = "MaxFindings"
 )
 
 // Reasons of Verified on a Finding: its outcome.
@@ -77,7 +117,7 @@ const (
 
 // Reasons of Suppressed on a Finding.
 const (
-	// ReasonMuted says that a Suppression holds this fingerprint.
+	// ReasonMuted says that a Suppression mutes the whole, or that Suppressions mute every entry.
 	ReasonMuted = "Muted"
 	// ReasonSuppressionEnded says that the mute was lifted: the Suppression was deleted or expired, or the content changed.
 	ReasonSuppressionEnded = "SuppressionEnded"

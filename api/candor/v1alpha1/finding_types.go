@@ -65,7 +65,12 @@ const (
 // It follows spec.observed.
 const LabelOutcome = "candor.dev/outcome"
 
-// Source is where a Finding comes from. Provider, kind, name and container are its identity and never change.
+// AnnotationSignalledAt holds when a Finding of the provider webhook last heard of its signal, in RFC 3339. It is renewed now and
+// then while the signal is repeated, and a signal that was signed earlier changes nothing.
+const AnnotationSignalledAt = "candor.dev/signalled-at"
+
+// Source is where a Finding comes from. Provider, kind, name and container are its identity and never change. For the provider
+// webhook, refKind and refName belong to it.
 // +kubebuilder:validation:XValidation:rule="self.provider == oldSelf.provider && self.kind == oldSelf.kind && self.name == oldSelf.name && has(self.container) == has(oldSelf.container) && (!has(self.container) || self.container == oldSelf.container)",message="the identity of a Finding (provider, kind, name, container) never changes: create another Finding instead"
 type Source struct {
 	// provider is the name by which a SignalPolicy asks for this source.
@@ -91,134 +96,19 @@ type Source struct {
 	// +kubebuilder:validation:MaxLength=253
 	Container string `json:"container,omitempty"`
 
-	// refKind is the kind of the report.
+	// refKind is the kind of the report; WebhookEvent/ and the name of the policy for a signal that was posted.
 	// +required
-	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:MaxLength=266
 	RefKind string `json:"refKind"`
 
-	// refName is the name of the report, or of the workload where the report's own name changes with each rollout.
+	// refName is the name of the report, or of the workload where the report's own name changes with each rollout; the id of a
+	// signal that was posted.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	RefName string `json:"refName"`
 }
 
-// Artifact is the image that was scanned.
-type Artifact struct {
-	// registry is the server that holds the image.
-	// +optional
-	// +kubebuilder:validation:MaxLength=256
-	Registry string `json:"registry,omitempty"`
-
-	// repository is the name of the image without its server.
-	// +optional
-	// +kubebuilder:validation:MaxLength=256
-	Repository string `json:"repository,omitempty"`
-
-	// tag is the tag of the image; an image pinned by digest has none.
-	// +optional
-	// +kubebuilder:validation:MaxLength=128
-	Tag string `json:"tag,omitempty"`
-
-	// digest is the digest of the image, where the scanner knew it.
-	// +optional
-	// +kubebuilder:validation:MaxLength=160
-	Digest string `json:"digest,omitempty"`
-}
-
-// SeverityCounts counts entries by the severity that the scanner gave them.
-type SeverityCounts struct {
-	// critical counts CRITICAL entries.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Critical int32 `json:"critical,omitempty"`
-
-	// high counts HIGH entries.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	High int32 `json:"high,omitempty"`
-
-	// medium counts MEDIUM entries.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Medium int32 `json:"medium,omitempty"`
-
-	// low counts LOW entries.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Low int32 `json:"low,omitempty"`
-
-	// unknown counts entries without a rating.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Unknown int32 `json:"unknown,omitempty"`
-}
-
-// Entry is one vulnerability of one package, or one failed check.
-type Entry struct {
-	// id is the identifier of the vulnerability or of the check.
-	// +required
-	// +kubebuilder:validation:MaxLength=64
-	ID string `json:"id"`
-
-	// severity is what the scanner said: LOW, MEDIUM, HIGH, CRITICAL or UNKNOWN.
-	// +required
-	// +kubebuilder:validation:Enum=UNKNOWN;LOW;MEDIUM;HIGH;CRITICAL
-	Severity string `json:"severity"`
-
-	// package is the package that has the vulnerability.
-	// +optional
-	// +kubebuilder:validation:MaxLength=128
-	Package string `json:"package,omitempty"`
-
-	// installed is the version that is there.
-	// +optional
-	// +kubebuilder:validation:MaxLength=64
-	Installed string `json:"installed,omitempty"`
-
-	// fixed is the version that repairs it; empty when there is none yet.
-	// +optional
-	// +kubebuilder:validation:MaxLength=64
-	Fixed string `json:"fixed,omitempty"`
-
-	// message says what a failed check found.
-	// +optional
-	// +kubebuilder:validation:MaxLength=256
-	Message string `json:"message,omitempty"`
-}
-
-// Evidence is the set of entries that the policies ask for.
-type Evidence struct {
-	// digest is the SHA-256, in hexadecimal, of the whole sorted set. It changes exactly when the set does.
-	// +required
-	// +kubebuilder:validation:MaxLength=64
-	Digest string `json:"digest"`
-
-	// total is the number of entries in the set.
-	// +required
-	// +kubebuilder:validation:Minimum=0
-	Total int32 `json:"total"`
-
-	// fixable is the number of entries that a released version fixes.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Fixable int32 `json:"fixable,omitempty"`
-
-	// bySeverity counts the entries by severity.
-	// +optional
-	BySeverity SeverityCounts `json:"bySeverity,omitzero"`
-
-	// top holds the worst entries, worst first: 25 at most, and fewer when they are large.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=25
-	Top []Entry `json:"top,omitzero"`
-
-	// artifact is the image that was scanned.
-	// +optional
-	Artifact Artifact `json:"artifact,omitzero"`
-}
-
-// FindingSpec is what was seen. The report controller alone writes it.
+// FindingSpec is what was seen. The report controller writes it, and the receiver of signals where they were posted.
 type FindingSpec struct {
 	// source is where the Finding comes from.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Where"
@@ -230,7 +120,8 @@ type FindingSpec struct {
 	// +required
 	Severity Severity `json:"severity"`
 
-	// summary says in one line what was seen. It is computed from the evidence, never by a model.
+	// summary says in one line what was seen. It is computed from the evidence, never by a model; of a signal that was posted, it
+	// is the sender's.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Summary"
 	// +required
 	// +kubebuilder:validation:MaxLength=1024
@@ -331,6 +222,16 @@ type FindingStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	TimesRecurred int32 `json:"timesRecurred,omitempty"`
 
+	// notified is what people were told of, or are to be told of.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Notified []Notification `json:"notified,omitempty"`
+
+	// shownSeverity is the worst severity that is not muted, for listings; that of the evidence where all of it is muted.
+	// +optional
+	ShownSeverity Severity `json:"shownSeverity,omitempty"`
+
 	// conditions are Verified and, where they apply, Suppressed and Enriched.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors={"urn:alm:descriptor:io.kubernetes.conditions"}
 	// +optional
@@ -344,7 +245,7 @@ type FindingStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=fnd,categories=candor
-// +kubebuilder:printcolumn:name="Severity",type=string,JSONPath=`.spec.severity`
+// +kubebuilder:printcolumn:name="Severity",type=string,JSONPath=`.status.shownSeverity`
 // +kubebuilder:printcolumn:name="Resource",type=string,JSONPath=`.status.resource`
 // +kubebuilder:printcolumn:name="Container",type=string,JSONPath=`.spec.source.container`
 // +kubebuilder:printcolumn:name="Outcome",type=string,JSONPath=`.status.verificationOutcome`

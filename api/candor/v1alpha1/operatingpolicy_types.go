@@ -80,10 +80,25 @@ type OperatingPolicySpec struct {
 	// +optional
 	NamespaceBudget *CostBudget `json:"namespaceBudget,omitempty"`
 
+	// suppression bounds what Suppressions may do.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Suppressions"
+	// +optional
+	Suppression *SuppressionLimits `json:"suppression,omitempty"`
+
 	// pullRequestRateLimit bounds proposed fixes. It has no effect in this version.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Budget of fixes",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	// +optional
 	PullRequestRateLimit *PullRequestBudget `json:"pullRequestRateLimit,omitempty"`
+}
+
+// SuppressionLimits bounds what Suppressions may do.
+type SuppressionLimits struct {
+	// maxDays is how long a Suppression mutes at most, from its creation. Unset sets no bound.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Longest mute in days",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3650
+	MaxDays *int32 `json:"maxDays,omitempty"`
 }
 
 // Model is a language model and how to reach it. Its key stands in the Secret candor-llm beside the manager.

@@ -20,7 +20,7 @@ const (
 
 // SignalPolicySpec says which signals of its own namespace become Findings.
 type SignalPolicySpec struct {
-	// providers lists the sources of signals this policy takes in, such as trivy, trivy/config and trivy/rbac. A name that
+	// providers lists the sources of signals this policy takes in, such as trivy, trivy/config and webhook. A name that
 	// no provider of this version has is reported by the condition Ready and ignored otherwise.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Providers"
 	// +required
@@ -60,13 +60,21 @@ type SignalPolicySpec struct {
 	// +optional
 	Budget *Budget `json:"budget,omitempty"`
 
-	// webhook is where notifications go. It has no effect in this version.
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Notifications",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
+	// webhook is an address that is posted to, one event a request. An address that is secret belongs in sinks.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Webhook"
 	// +optional
 	Webhook *Webhook `json:"webhook,omitempty"`
 
-	// webhookReceiver lets other tools post signed signals. It has no effect in this version.
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Signed signals of other tools",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
+	// sinks are where people are told, each in its own form.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Sinks"
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	Sinks []Sink `json:"sinks,omitempty"`
+
+	// webhookReceiver lets other tools post signals, for the provider webhook.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Signals of other tools"
 	// +optional
 	WebhookReceiver *WebhookReceiver `json:"webhookReceiver,omitempty"`
 
@@ -126,11 +134,27 @@ type Webhook struct {
 	URL string `json:"url"`
 }
 
-// WebhookReceiver holds the key that inbound signals are signed with.
+// WebhookReceiver says who may post signals, and how many they may be.
 type WebhookReceiver struct {
-	// secretRef names the Secret whose key "secret" signs inbound signals.
+	// secretRef names the Secret that senders share: its key "secret" signs signals, and its key "token" is presented by senders
+	// that cannot sign. Each is 16 bytes at least, and either may be missing.
 	// +required
 	SecretRef SecretReference `json:"secretRef"`
+
+	// maxFindings is how many Findings that have not ended the signals of this policy may make; more are refused.
+	// +optional
+	// +kubebuilder:default=1000
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	MaxFindings int32 `json:"maxFindings,omitempty"`
+
+	// staleAfter is how long a signal holds that nobody repeats, 1h at least; then its Finding is Stale. 0s stands for 168h.
+	// +optional
+	// +kubebuilder:default="168h"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) == duration('0s') || duration(self) >= duration('1h')",message="must be 0s, which stands for 168h, or at least 1h"
+	StaleAfter *metav1.Duration `json:"staleAfter,omitempty"`
 }
 
 // GitOpsRepo is one value in one file of a repository.
@@ -244,7 +268,15 @@ type SignalPolicyStatus struct {
 	// +optional
 	Budget *BudgetStatus `json:"budget,omitempty"`
 
-	// conditions are Ready, ProviderAvailable and, where they apply, BudgetExhausted and FieldsWithoutEffect.
+	// sinks is how telling people goes, sink by sink.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=9
+	Sinks []SinkStatus `json:"sinks,omitempty"`
+
+	// conditions are Ready, ProviderAvailable and, where they apply, Notifying, Receiving, ReceiverFull, BudgetExhausted and
+	// FieldsWithoutEffect.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors={"urn:alm:descriptor:io.kubernetes.conditions"}
 	// +optional
 	// +listType=map
@@ -265,6 +297,7 @@ type SignalPolicyStatus struct {
 // +kubebuilder:printcolumn:name="Left",type=integer,JSONPath=`.status.budget.callsLeft`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Notifying",type=string,JSONPath=`.status.conditions[?(@.type=="Notifying")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +operator-sdk:csv:customresourcedefinitions:displayName="Signal policy",resources={{Finding,v1alpha1,""},{Event,v1,""}}
