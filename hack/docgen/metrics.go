@@ -16,6 +16,7 @@ import (
 	fleetcontroller "github.com/candor-dev/candor/internal/controller/fleetmanagement"
 	"github.com/candor-dev/candor/internal/fleet/client"
 	"github.com/candor-dev/candor/internal/fleet/mirror"
+	"github.com/candor-dev/candor/internal/signals/receiver"
 )
 
 // description is how a prometheus.Desc writes itself; nothing else tells its name.
@@ -24,7 +25,8 @@ var description = regexp.MustCompile(`fqName: "(.*?)", help: "(.*?)", .*variable
 func metricsPage() (string, error) {
 	var rows table
 	collectors := append(candorcontroller.NewMetrics(nil).Collectors(), candorcontroller.NewExplainCollector(nil))
-	collectors = slices.Concat(collectors, fleetcontroller.NewMetrics().Collectors(), client.NewMetrics().Collectors(), mirror.NewMetrics().Collectors())
+	collectors = slices.Concat(collectors, fleetcontroller.NewMetrics().Collectors(), client.NewMetrics().Collectors(), mirror.NewMetrics().Collectors(),
+		receiver.NewMetrics().Collectors())
 	for _, collector := range collectors {
 		descriptions := make(chan *prometheus.Desc, 16)
 		collector.Describe(descriptions)
@@ -40,11 +42,15 @@ func metricsPage() (string, error) {
 	slices.SortFunc(rows, slices.Compare[[]string])
 	drops, err := values("reason", "internal/signals/report.go")
 	outcomes, outcomesErr := values("outcome", "internal/signals/llm/error.go")
+	refusals, refusalsErr := values("reason", "internal/signals/receiver/reason.go")
+	results, resultsErr := values("result", "internal/signals/receiver/signal.go")
 	return "`--metrics-bind-address` turns the endpoint on. No label names an object or a namespace. The endpoint also serves the\n" +
 		"metrics of controller-runtime, client-go and the Go runtime.\n\n" + append(table{{"Name", "Type", "Labels", "Meaning"}}, rows...).String() +
 		"\n## Reasons of `candor_reports_dropped_total`\n\n" + drops.String() +
 		"\n## Outcomes of `candor_llm_calls_total`\n\n`ok` is an answer that could be used. The others are the reasons of the condition Enriched, or stand in its message.\n\n" +
-		outcomes.String(), errors.Join(err, outcomesErr)
+		outcomes.String() +
+		"\n## Results of `candor_signals_received_total`\n\n" + results.String() +
+		"\n## Reasons of `candor_signals_refused_total`\n\n" + refusals.String(), errors.Join(err, outcomesErr, refusalsErr, resultsErr)
 }
 
 // values lists what a label may say: the text constants of a file.

@@ -18,6 +18,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/candor-dev/candor/internal/app"
+	"github.com/candor-dev/candor/internal/signals"
 )
 
 const rightsFile = "hack/docgen/rights.yaml"
@@ -39,13 +40,14 @@ func providersPage() (string, error) {
 	for _, c := range app.Classes() {
 		t = append(t, []string{code(c.Provider), c.Kind.Kind + " of " + c.Kind.GroupVersion().String(), code(c.CRD), c.Many, c.Install})
 	}
-	return "The names that `spec.providers` of a SignalPolicy may use, and what each of them reads.\n\n" + t.String(), nil
+	return "The names that `spec.providers` of a SignalPolicy may use, and what each of them reads.\n\n" + t.String() +
+		"\n" + code(signals.Posted) + " reads no reports: it takes [signals that other tools post](../receive.md).\n", nil
 }
 
 func rbacPage() (string, error) {
 	body, purposes := "What the ServiceAccount of the manager may do, and what for. It sees no Secret but the one of `config/default`, which it fills\n"+
-		"itself; with `config/default-certmanager` and from OLM it sees none. A source's Secret it sees where [a Role of\n"+
-		"yours](../fleet-attributes.md#the-secret) lets it.\n", explanations{}
+		"itself; with `config/default-certmanager` and from OLM it sees none. The Secret of a\n"+
+		"[source](../fleet-attributes.md#the-secret), a [sink](../notify.md) or a [receiver](../receive.md) it sees where a Role of yours lets it.\n", explanations{}
 	if err := read(rightsFile, &purposes); err != nil {
 		return "", err
 	}
@@ -180,7 +182,7 @@ func conditionsPage() (string, error) {
 	}
 	return body + "\n## Events\n\nThe reason of an event is that of the condition, and its note is the condition's message. An event is recorded when the\n" +
 		"status or the reason of a condition changes. A Finding's first outcome has no event, and neither has a change to or from\nOutOfPolicy.\n\n" +
-		"Exceptions: the events of BudgetExhausted and BackendPaused have the name of the condition as their reason, the note of\n" +
+		"Exceptions: the events of BudgetExhausted, BackendPaused and ReceiverFull have the name of the condition as their reason, the note of\n" +
 		"Enriched is the likeliest cause that the model named, and the kinds of fleetmanagement.grafana.com have the events that\n" +
 		"are listed with them beside those of their conditions.\n", nil
 }

@@ -59,6 +59,9 @@ patches:
 {{- range .Variables}}
             - {name: {{.}}, value: "false"}
 {{- end}}
+{{- if .Deaf}}
+            - {name: {{.Deaf}}, value: "0"}
+{{- end}}
 `))
 
 func main() {
@@ -89,8 +92,12 @@ func write() error {
 			variables = append(variables, app.EnvName("enable-"+row+"-controller"))
 		}
 		slices.Sort(variables)
+		deaf := "" // signals become Findings
+		if v.Other == candorv1alpha1.GroupVersion.Group {
+			deaf = app.EnvName("signal-receiver-port")
+		}
 		var out bytes.Buffer
-		if err := kustomization.Execute(&out, map[string]any{"What": v.What, "Webhooks": webhooks, "Variables": variables}); err != nil {
+		if err := kustomization.Execute(&out, map[string]any{"What": v.What, "Webhooks": webhooks, "Variables": variables, "Deaf": deaf}); err != nil {
 			return err
 		}
 		if err := os.MkdirAll("config/"+v.Folder, 0o755); err != nil { //nolint:gosec // for everybody to read

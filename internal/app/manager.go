@@ -48,11 +48,11 @@ const (
 // Parts are what a manager is given from outside. The zero value is that of production.
 type Parts struct {
 	// Clock tells the time; nil is the real one.
-	Clock clock.PassiveClock
-	// WakeReports, WakeFindings and WakeSuppressions make a controller look at an object now: waits run on the real clock,
-	// whatever Clock says.
-	WakeReports                    <-chan event.TypedGenericEvent[signals.Identity]
-	WakeFindings, WakeSuppressions candorcontroller.Wake
+	Clock clock.Clock
+	// WakeReports, WakeFindings, WakeSuppressions and WakeSignalPolicies make a controller look at an object now: waits run on the
+	// real clock, whatever Clock says.
+	WakeReports                                        <-chan event.TypedGenericEvent[signals.Identity]
+	WakeFindings, WakeSuppressions, WakeSignalPolicies candorcontroller.Wake
 	// WakePipelines, WakeCollectors, WakePolicies and WakeTenantPolicies do so for the kinds of Fleet Management.
 	WakePipelines, WakeCollectors, WakePolicies, WakeTenantPolicies fleetcontroller.Wake
 	// WakeExternalSyncs does so for ExternalAttributeSyncs.
@@ -63,6 +63,8 @@ type Parts struct {
 	FleetClock clock.WithTicker
 	// GatherCalls is how long Findings are collected before the worst of them is explained; zero is the time of production.
 	GatherCalls time.Duration
+	// SinkTimeout bounds a request to a sink; zero is the time of production.
+	SinkTimeout time.Duration
 	// LookForKeys says when to look whether a mounted key has changed; nil is every 30 seconds.
 	LookForKeys <-chan time.Time
 	// Registry takes the metrics; nil is the one that the metrics endpoint serves.
@@ -135,6 +137,9 @@ func New(ctx context.Context, cfg *rest.Config, options Options, parts Parts) (m
 		return nil, err
 	}
 	if err := b.addCertificate(certificate, from); err != nil {
+		return nil, err
+	}
+	if err := b.addReceiver(certificate); err != nil {
 		return nil, err
 	}
 	if err := b.addOLM(); err != nil {

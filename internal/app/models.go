@@ -96,10 +96,7 @@ func (o *ModelOptions) environment() (candorv1alpha1.Model, error) {
 }
 
 func (o *ModelOptions) guard() (*netguard.Guard, error) {
-	split := func(list string) []string {
-		return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
-	}
-	guard, err := netguard.New(netguard.Administrator, netguard.Options{Allow: split(o.AllowCIDRs), Deny: split(o.DenyCIDRs), Setting: EnvName("llm-allow-cidrs")})
+	guard, err := netguard.New(netguard.Administrator, netguard.Options{Allow: listed(o.AllowCIDRs), Deny: listed(o.DenyCIDRs), Setting: EnvName("llm-allow-cidrs")})
 	if err != nil {
 		return nil, fmt.Errorf("--llm-allow-cidrs or --llm-deny-cidrs: %w", err)
 	}

@@ -71,6 +71,12 @@ type Options struct {
 	// Models is what is set about language models.
 	Models ModelOptions
 
+	// Notify is what is set about telling people.
+	Notify NotifyOptions
+
+	// Receiver is what is set about signals of other tools.
+	Receiver ReceiverOptions
+
 	// Fleet is what is set about Grafana Fleet Management.
 	Fleet FleetOptions
 
@@ -165,10 +171,12 @@ func (o *Options) addFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.PodName, "pod-name", "", "Name of the manager's pod, for events on it; empty records none.")
 	fs.StringVar(&o.PodUID, "pod-uid", "", "UID of the manager's pod, for events on it.")
 	fs.StringVar(&o.OperatorCondition, "operator-condition", "", "OperatorCondition of the pod's namespace that tells OLM when the manager may be replaced; by default what OLM itself sets, "+olmConditionVariable+".")
-	fs.BoolVar(&o.EnableHTTP2, "enable-http2", false, "Serve HTTP/2 on the metrics and webhook ports.")
+	fs.BoolVar(&o.EnableHTTP2, "enable-http2", false, "Serve HTTP/2 on the ports of metrics, webhooks and signals.")
 	fs.DurationVar(&o.EvidenceGrace, "evidence-grace", 2*time.Hour, "How long a missing report changes nothing, 0 to 24h. After that its Finding is Stale.")
 	fs.DurationVar(&o.FindingRetention, "finding-retention", 30*24*time.Hour, "How long a Finding is kept after its end, at least 1m; 0 keeps it.")
 	o.Models.addFlags(fs)
+	o.Notify.addFlags(fs)
+	o.Receiver.addFlags(fs)
 	o.Fleet.addFlags(fs)
 	o.olmFolder = olmFolder
 	o.Controllers = map[string]*ControllerOptions{}
@@ -288,7 +296,7 @@ func (o *Options) Validate() error {
 		bad("operator-condition", o.OperatorCondition, "outside a cluster, set --pod-namespace to its namespace")
 	}
 	_, err := o.webhookCertificate()
-	return errors.Join(append(errs, err, o.Models.validate(), o.Fleet.validate(), o.validateControllers())...)
+	return errors.Join(append(errs, err, o.Models.validate(), o.Notify.validate(), o.validateReceiver(), o.Fleet.validate(), o.validateControllers())...)
 }
 
 func (o *Options) validateControllers() error {

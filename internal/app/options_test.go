@@ -180,16 +180,28 @@ func TestEveryMistakeIsListed(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"bounds are right":               {[]string{"--evidence-grace=0", "--finding-retention=1m", "--webhook-port=65535", "--controller-report-max-concurrent=64"}, nil},
-		"other bounds are right":         {[]string{"--evidence-grace=24h", "--finding-retention=0", "--webhook-port=1", "--controller-report-max-concurrent=1"}, nil},
-		"a grace below nothing":          {[]string{"--evidence-grace=-1s"}, []string{"--evidence-grace=-1s: " + grace}},
-		"a grace of more than a day":     {[]string{"--evidence-grace=24h1s"}, []string{"--evidence-grace=24h0m1s: " + grace}},
-		"a retention of seconds":         {[]string{"--finding-retention=59s"}, []string{"--finding-retention=59s: " + retention}},
-		"a retention below nothing":      {[]string{"--finding-retention=-1h"}, []string{"--finding-retention=-1h0m0s: " + retention}},
-		"no port":                        {[]string{"--webhook-port=0"}, []string{"--webhook-port=0: must be between 1 and 65535"}},
-		"a lease as long as its renewal": {[]string{"--leader-election-lease-duration=107s"}, []string{lease("1m47s", "1m47s")}},
-		"a retry longer than a renewal":  {[]string{"--leader-election-retry-period=108s"}, []string{retry("1m48s", "1m47s")}},
-		"no retry":                       {[]string{"--leader-election-retry-period=0"}, []string{retry("0s", "1m47s")}},
+		"bounds are right":                          {[]string{"--evidence-grace=0", "--finding-retention=1m", "--webhook-port=65535", "--controller-report-max-concurrent=64"}, nil},
+		"other bounds are right":                    {[]string{"--evidence-grace=24h", "--finding-retention=0", "--webhook-port=1", "--controller-report-max-concurrent=1"}, nil},
+		"bounds of telling are right":               {[]string{"--notification-window=0", "--digest-interval=1m"}, nil},
+		"other bounds of telling are right":         {[]string{"--notification-window=10m", "--digest-interval=0", "--notification-allow-cidrs=10.96.0.0/12,127.0.0.0/8"}, nil},
+		"no digest, as the existing Candor says it": {[]string{"--digest-interval=-1s"}, nil},
+		"a window of too long, and digests too often": {
+			[]string{"--notification-window=11m", "--digest-interval=59s"},
+			[]string{"--notification-window=11m0s: must be between 0 and 10m", "--digest-interval=59s: must be 0, which never tells, or at least 1m"},
+		},
+		"a network for sinks that is none": {
+			[]string{"--notification-allow-cidrs=ten"},
+			[]string{`--notification-allow-cidrs or --notification-deny-cidrs: allow: "ten" is not a CIDR: write an address and a length, such as 10.0.0.0/8 or fd00::/8`},
+		},
+		"certificates for sinks that are not there": {[]string{"--notification-ca-bundle=/nowhere/ca.pem"}, []string{"--notification-ca-bundle: open /nowhere/ca.pem: no such file or directory"}},
+		"a grace below nothing":                     {[]string{"--evidence-grace=-1s"}, []string{"--evidence-grace=-1s: " + grace}},
+		"a grace of more than a day":                {[]string{"--evidence-grace=24h1s"}, []string{"--evidence-grace=24h0m1s: " + grace}},
+		"a retention of seconds":                    {[]string{"--finding-retention=59s"}, []string{"--finding-retention=59s: " + retention}},
+		"a retention below nothing":                 {[]string{"--finding-retention=-1h"}, []string{"--finding-retention=-1h0m0s: " + retention}},
+		"no port":                                   {[]string{"--webhook-port=0"}, []string{"--webhook-port=0: must be between 1 and 65535"}},
+		"a lease as long as its renewal":            {[]string{"--leader-election-lease-duration=107s"}, []string{lease("1m47s", "1m47s")}},
+		"a retry longer than a renewal":             {[]string{"--leader-election-retry-period=108s"}, []string{retry("1m48s", "1m47s")}},
+		"no retry":                                  {[]string{"--leader-election-retry-period=0"}, []string{retry("0s", "1m47s")}},
 		"a leader with no place for its lease": {
 			[]string{"--leader-elect"}, []string{"--leader-elect=true: outside a cluster, set --leader-election-namespace to the namespace of the lease"},
 		},

@@ -21,13 +21,17 @@ import (
 	candorcontroller "github.com/candor-dev/candor/internal/controller/candor"
 	"github.com/candor-dev/candor/internal/crdgate"
 	"github.com/candor-dev/candor/internal/signals"
+	"github.com/candor-dev/candor/internal/signals/openreports"
 	"github.com/candor-dev/candor/internal/signals/trivy"
 	candorwebhook "github.com/candor-dev/candor/internal/webhook/candor/v1alpha1"
 )
 
 // Classes returns the table of the reports that Candor reads. A row adds a provider.
 func Classes() signals.Classes {
-	return signals.Classes{trivy.Vulnerabilities(), trivy.ConfigAudits(), trivy.RBACAssessments()}
+	return signals.Classes{
+		trivy.Vulnerabilities(), trivy.ConfigAudits(), trivy.RBACAssessments(), trivy.ExposedSecrets(),
+		openreports.Reports(), openreports.PolicyReports(),
+	}
 }
 
 // setup is one row of the table of what runs in the manager.
@@ -104,8 +108,17 @@ type building struct {
 	ledger    *candorcontroller.LedgerStore
 	pause     *candorcontroller.Pause
 	fleet     *fleet
+	mutes     *candorcontroller.Mutes
+	// reports is nil while the report controller is off.
+	reports *candorcontroller.ReportReconciler
 	// providerChanged tells the signalpolicy controller which policies to look at.
 	providerChanged chan event.GenericEvent
+	// notifier is nil until a row tells people. It brings what it got to know to the controllers by the channels, which are nil for
+	// those that are off.
+	notifier                   *candorcontroller.Notifier
+	toldFindings, toldPolicies chan event.GenericEvent
+	// keys is nil while nothing takes signals of other tools.
+	keys *candorcontroller.SignalKeys
 	// firstLook is nil outside OLM.
 	firstLook *candorcontroller.FirstLook
 	// webhooks says that there is a certificate to serve them with.
@@ -122,7 +135,7 @@ func newBuilding(mgr manager.Manager, options Options, parts Parts) (*building, 
 		return nil, err
 	}
 	return &building{
-		mgr: mgr, options: options, parts: parts, fleet: fleet,
+		mgr: mgr, options: options, parts: parts, fleet: fleet, mutes: candorcontroller.NewMutes(mgr.GetClient()),
 		providers:       &candorcontroller.Providers{Classes: Classes(), Gates: map[string]*crdgate.Gate{}},
 		metrics:         candorcontroller.NewMetrics(mgr.GetCache()),
 		models:          models,
@@ -185,8 +198,9 @@ func (b *building) announceForeign(s setup) error {
 func addReports(b *building, workers int) error {
 	r := &candorcontroller.ReportReconciler{
 		Client: b.mgr.GetClient(), Live: b.mgr.GetAPIReader(), Providers: b.providers, Clock: b.parts.Clock,
-		Grace: b.options.EvidenceGrace, Metrics: b.metrics, FirstLook: b.firstLook,
+		Grace: b.options.EvidenceGrace, Metrics: b.metrics, Mutes: b.mutes, FirstLook: b.firstLook,
 	}
+	b.reports = r
 	if err := r.SetupWithManager(b.mgr, controller.TypedOptions[signals.Identity]{MaxConcurrentReconciles: workers}, b.parts.WakeReports); err != nil {
 		return err
 	}
@@ -240,6 +254,9 @@ func (b *building) wakePolicies(ctx context.Context) {
 }
 
 func addFindings(b *building, workers int) error {
+	if err := b.addNotifier(); err != nil {
+		return err
+	}
 	woken := make(chan event.GenericEvent)
 	explainer := &candorcontroller.Explainer{
 		Client: b.mgr.GetClient(), Live: b.mgr.GetAPIReader(), Models: b.models, Ledger: b.ledger, Pause: b.pause, Process: string(uuid.NewUUID()),
@@ -257,15 +274,19 @@ func addFindings(b *building, workers int) error {
 	}
 	return candorcontroller.SetupFindings(b.mgr, controller.Options{MaxConcurrentReconciles: workers}, &candorcontroller.FindingSyncer{
 		Client: b.mgr.GetClient(), Recorder: b.mgr.GetEventRecorder("candor"), Clock: b.parts.Clock,
-		Retention: b.options.FindingRetention, Metrics: b.metrics, Explainer: explainer,
-	}, b.parts.WakeFindings, woken)
+		Retention: b.options.FindingRetention, Metrics: b.metrics, Mutes: b.mutes, Explainer: explainer, Notifier: b.notifier,
+	}, b.parts.WakeFindings, woken, b.toldFindings)
 }
 
 func addSignalPolicies(b *building, workers int) error {
+	if err := b.addNotifier(); err != nil {
+		return err
+	}
 	return candorcontroller.SetupSignalPolicies(b.mgr, controller.Options{MaxConcurrentReconciles: workers}, &candorcontroller.SignalPolicySyncer{
 		Client: b.mgr.GetClient(), Providers: b.providers, Models: b.models, Ledger: b.ledger,
-		Recorder: b.mgr.GetEventRecorder("candor"), Clock: b.parts.Clock,
-	}, b.providerChanged)
+		Recorder: b.mgr.GetEventRecorder("candor"), Clock: b.parts.Clock, Notifier: b.notifier, DigestInterval: b.notifier.DigestInterval,
+		Keys: b.signalKeys(),
+	}, b.parts.WakeSignalPolicies, b.providerChanged, b.toldPolicies)
 }
 
 func addOperatingPolicies(b *building, workers int) error {
@@ -275,13 +296,15 @@ func addOperatingPolicies(b *building, workers int) error {
 }
 
 func addSuppressions(b *building, workers int) error {
-	return candorcontroller.SetupSuppressions(b.mgr, controller.Options{MaxConcurrentReconciles: workers}, &candorcontroller.SuppressionSyncer{
-		Client: b.mgr.GetClient(), Clock: b.parts.Clock,
-	}, b.parts.WakeSuppressions)
+	s := &candorcontroller.SuppressionSyncer{Client: b.mgr.GetClient(), Clock: b.parts.Clock, Mutes: b.mutes}
+	if b.reports != nil {
+		s.Lines = b.reports.Lines
+	}
+	return candorcontroller.SetupSuppressions(b.mgr, controller.Options{MaxConcurrentReconciles: workers}, s, b.parts.WakeSuppressions)
 }
 
 func serveSignalPolicies(b *building) error {
-	return candorwebhook.SetupSignalPolicyWebhook(b.mgr, b.providers.Classes.Providers())
+	return candorwebhook.SetupSignalPolicyWebhook(b.mgr, b.providers.Classes.Known())
 }
 
 func serveSuppressions(b *building) error {

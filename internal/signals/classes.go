@@ -15,7 +15,7 @@ const DropUnsupportedKind = "unsupported_kind"
 // Classes is every class of reports that this version reads.
 type Classes []Class
 
-// Providers returns the names that spec.providers may use, in the order of the table.
+// Providers returns the names of the providers that have reports, in the order of the table.
 func (c Classes) Providers() []string {
 	names := make([]string, len(c))
 	for i := range c {
@@ -23,6 +23,9 @@ func (c Classes) Providers() []string {
 	}
 	return names
 }
+
+// Known returns the names that spec.providers may use.
+func (c Classes) Known() []string { return append(c.Providers(), Posted) }
 
 // ByProvider returns the class of a provider.
 func (c Classes) ByProvider(provider string) (Class, bool) {
@@ -34,13 +37,13 @@ func (c Classes) ByProvider(provider string) (Class, bool) {
 	return Class{}, false
 }
 
-// Translate reads a report of any class. Its error is a *Drop.
-func (c Classes) Translate(report *unstructured.Unstructured) (Report, Class, error) {
+// Reports reads a report of any class. Its error is a *Drop.
+func (c Classes) Reports(report *unstructured.Unstructured) ([]Report, Class, error) {
 	for i := range c {
 		if c[i].Kind == report.GroupVersionKind() {
-			translated, err := c[i].Translate(report)
-			return translated, c[i], err
+			reports, err := c[i].Reports(report)
+			return reports, c[i], err
 		}
 	}
-	return Report{}, Class{}, &Drop{Reason: DropUnsupportedKind, Detail: fmt.Sprintf("no provider reads %s", report.GroupVersionKind())}
+	return nil, Class{}, &Drop{Reason: DropUnsupportedKind, Detail: fmt.Sprintf("no provider reads %s", report.GroupVersionKind())}
 }

@@ -16,8 +16,13 @@ import (
 const (
 	// topEntries bounds the entries that a Finding shows.
 	topEntries = 25
-	// specBytes bounds the JSON of a spec, so that a Finding stays under 16 KiB whatever the report and the model say.
-	specBytes = 8<<10 + 512
+	// specBytes bounds the JSON of a spec, so that a Finding stays under 16 KiB whatever the report and the model say, and however
+	// many sinks are to be told.
+	specBytes = 6<<10 + 512
+	// messageBytes bounds a message that is shown.
+	messageBytes = 256
+	// summaryBytes bounds the JSON of a summary that was posted.
+	summaryBytes = 2 << 10
 )
 
 // Evidence is the set of entries that the policies ask for.
@@ -88,7 +93,7 @@ func TopMark(top []candorv1alpha1.Entry) string {
 func Show(entry Entry) candorv1alpha1.Entry {
 	return candorv1alpha1.Entry{
 		ID: Cut(entry.ID, 64), Severity: entry.Rank.String(), Package: Cut(entry.Package, 128),
-		Installed: Cut(entry.Installed, 64), Fixed: Cut(entry.Fixed, 64), Message: Cut(entry.Message, 256),
+		Installed: Cut(entry.Installed, 64), Fixed: Cut(entry.Fixed, 64), Message: Cut(entry.Message, messageBytes),
 	}
 }
 

@@ -26,6 +26,7 @@ func TestAFindingHasTheNameOfItsIdentity(t *testing.T) {
 		"of a provider with a slash and no container": {
 			Identity{Provider: "trivy/config", Namespace: "team-a", Kind: "CronJob", Name: "backup"}, "trivy-config-a5c189db594858c5bced",
 		},
+		"of a signal that was posted": {PostedTo("team-a", "default", "disk", "Deployment", "web", ""), "webhook-cc46d2491c815a42528d"},
 	} {
 		t.Run(name, func(t *testing.T) { NewWithT(t).Expect(test.id.FindingName()).To(Equal(test.want)) })
 	}
@@ -45,14 +46,18 @@ func TestEveryIdentityHasANameThatTheAPITakes(t *testing.T) {
 func TestEachPartOfAnIdentityTellsFindingsApart(t *testing.T) {
 	names := map[string]Identity{}
 	for _, id := range []Identity{
-		{"trivy", "team-a", "Deployment", "web", "nginx"},
-		{"trivy/config", "team-a", "Deployment", "web", "nginx"},
-		{"trivy", "team-b", "Deployment", "web", "nginx"},
-		{"trivy", "team-a", "StatefulSet", "web", "nginx"},
-		{"trivy", "team-a", "Deployment", "api", "nginx"},
-		{"trivy", "team-a", "Deployment", "web", "envoy"},
-		{"trivy", "team-a", "Deployment", "web", ""},
-		{"trivy", "team-a", "Deployment", "webn", "ginx"},
+		{"trivy", "team-a", "Deployment", "web", "nginx", ""},
+		{"trivy/config", "team-a", "Deployment", "web", "nginx", ""},
+		{"trivy", "team-b", "Deployment", "web", "nginx", ""},
+		{"trivy", "team-a", "StatefulSet", "web", "nginx", ""},
+		{"trivy", "team-a", "Deployment", "api", "nginx", ""},
+		{"trivy", "team-a", "Deployment", "web", "envoy", ""},
+		{"trivy", "team-a", "Deployment", "web", "", ""},
+		{"trivy", "team-a", "Deployment", "webn", "ginx", ""},
+		PostedTo("team-a", "default", "disk", "Deployment", "web", ""),
+		PostedTo("team-a", "default", "disk", "Deployment", "web", "nginx"),
+		PostedTo("team-a", "default", "disk/full", "Deployment", "web", ""),
+		PostedTo("team-a", "other", "disk", "Deployment", "web", ""),
 	} {
 		other, taken := names[id.FindingName()]
 		NewWithT(t).Expect(taken).To(BeFalse(), "%s and %s have one name", id, other)
@@ -68,10 +73,11 @@ func TestTheIdentityOfAFindingIsThatOfItsSource(t *testing.T) {
 			Provider: "trivy", Kind: "Deployment", Name: "web", Container: "nginx", RefKind: "VulnerabilityReport", RefName: "web",
 		}},
 	})
-	g.Expect(id).To(Equal(Identity{"trivy", "team-a", "Deployment", "web", "nginx"}))
+	g.Expect(id).To(Equal(Identity{"trivy", "team-a", "Deployment", "web", "nginx", ""}))
 	g.Expect(id.String()).To(Equal("trivy team-a/Deployment/web[nginx]"))
 	id.Container = ""
 	g.Expect(id.String()).To(Equal("trivy team-a/Deployment/web"))
+	g.Expect(PostedTo("team-a", "default", "disk", "Deployment", "web", "").String()).To(Equal("webhook team-a/Deployment/web of default/disk"))
 }
 
 func TestSeveritiesAreOrdered(t *testing.T) {
@@ -90,25 +96,33 @@ func TestSeveritiesAreOrdered(t *testing.T) {
 func TestAReportIsReadByTheClassOfItsKind(t *testing.T) {
 	g := NewWithT(t)
 	read := vulnerabilities
-	read.Translate = func(u *unstructured.Unstructured) (Report, error) { return Report{Name: u.GetName()}, nil }
+	one, two, three := Subject{Name: "one"}, Subject{Name: "two"}, Subject{Name: "three"}
+	read.Subjects = func(*unstructured.Unstructured) ([]Subject, error) { return []Subject{one, two, three}, nil }
+	read.Translate = func(u *unstructured.Unstructured, of Subject) (Report, error) {
+		if of == two {
+			return Report{}, &Drop{Reason: DropMalformed}
+		}
+		return Report{Subject: of, Name: u.GetName()}, nil
+	}
 	other := Class{Provider: "other"}
 	classes := Classes{other, read}
 	g.Expect(classes.Providers()).To(Equal([]string{"other", "trivy"}))
+	g.Expect(classes.Known()).To(Equal([]string{"other", "trivy", "webhook"}))
 
 	report := &unstructured.Unstructured{}
 	report.SetGroupVersionKind(read.Kind)
 	report.SetName("web")
-	translated, class, err := classes.Translate(report)
+	reports, class, err := classes.Reports(report)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(translated).To(Equal(Report{Name: "web"}))
+	g.Expect(reports).To(Equal([]Report{{Subject: one, Name: "web"}, {Subject: three, Name: "web"}}))
 	g.Expect(class.Provider).To(Equal("trivy"))
 
-	report.SetKind("ExposedSecretReport")
-	_, _, err = classes.Translate(report)
+	report.SetKind("SbomReport")
+	_, _, err = classes.Reports(report)
 	g.Expect(err).To(BeComparableTo(&Drop{
-		Reason: DropUnsupportedKind, Detail: "no provider reads aquasecurity.github.io/v1alpha1, Kind=ExposedSecretReport",
+		Reason: DropUnsupportedKind, Detail: "no provider reads aquasecurity.github.io/v1alpha1, Kind=SbomReport",
 	}))
-	g.Expect(err).To(MatchError("unsupported_kind: no provider reads aquasecurity.github.io/v1alpha1, Kind=ExposedSecretReport"))
+	g.Expect(err).To(MatchError("unsupported_kind: no provider reads aquasecurity.github.io/v1alpha1, Kind=SbomReport"))
 
 	_, known := classes.ByProvider("falco")
 	g.Expect(known).To(BeFalse())

@@ -24,12 +24,38 @@ type Class struct {
 	Install string
 	// One and Many say what an entry is, in the singular and in the plural.
 	One, Many string
+	// NoFix means that no version fixes an entry, so that onlyFixable leaves none out.
+	NoFix bool
+	// AddsUp means that the reports of one workload complete each other, since several tools write them, and that they may
+	// speak of its pods in place of it. Else one report speaks for a container.
+	AddsUp bool
 	// Fields are the paths of what Compact reads beside metadata, such as "report.artifact". Nothing else is decoded.
 	Fields []string
-	// Compact cuts a report down to what Translate needs, to be kept in memory. It accepts its own output.
+	// Compact cuts a report down to what Subjects and Translate need, to be kept in memory. It accepts its own output.
 	Compact func(object any) (any, error)
-	// Translate reads a compacted report. Its error is a *Drop.
-	Translate func(*unstructured.Unstructured) (Report, error)
+	// Subjects returns what a compacted report speaks of, each object once. Its error is a *Drop: why the report, or what it
+	// says of some objects, cannot be used. Subjects beside an error are what can be told all the same.
+	Subjects func(*unstructured.Unstructured) ([]Subject, error)
+	// Translate reads what a compacted report says of one of its subjects. Its error is a *Drop.
+	Translate func(*unstructured.Unstructured, Subject) (Report, error)
+}
+
+// Reports returns what a report, compacted or whole, says of each of its subjects, as far as it can be used. Its error is a
+// *Drop.
+func (c Class) Reports(object *unstructured.Unstructured) ([]Report, error) {
+	if c.Compact != nil {
+		if slim, err := c.Compact(object); err == nil {
+			object = slim.(*unstructured.Unstructured)
+		}
+	}
+	subjects, err := c.Subjects(object)
+	var reports []Report
+	for _, subject := range subjects {
+		if report, dropped := c.Translate(object, subject); dropped == nil {
+			reports = append(reports, report)
+		}
+	}
+	return reports, err
 }
 
 // Subject is the object that a report speaks of, as the report itself names it: of a Deployment, it is a ReplicaSet.
@@ -37,7 +63,7 @@ type Subject struct {
 	Namespace, Kind, Name, Container string
 }
 
-// Report is what one report says.
+// Report is what one report says of one object.
 type Report struct {
 	Subject Subject
 	// Name is the name of the report itself.
@@ -46,18 +72,22 @@ type Report struct {
 	Superseded bool
 	// Updated is when the scanner wrote it; zero where it does not say.
 	Updated time.Time
+	// Summary is what it says in one line; empty to have that computed.
+	Summary string
 	// Artifact is the image that was scanned.
 	Artifact candorv1alpha1.Artifact
 	// Entries are sorted worst first and hold no duplicates.
 	Entries []Entry
 }
 
-// Entry is one vulnerability of one package, or one failed check.
+// Entry is one vulnerability of one package, one secret in one file, or one failed check.
 type Entry struct {
 	Rank Rank
 	ID   string
-	// Package, Installed and Fixed are empty for a check.
+	// Package, Installed and Fixed are empty for a check. Of a secret, Package is the file.
 	Package, Installed, Fixed string
+	// Source is the tool that found it, where a report may hold what several found. It is not content.
+	Source string
 	// Message is shown and never hashed: scanners put names into it that change with each rollout.
 	Message string
 }
@@ -72,6 +102,12 @@ const (
 	DropScanJob = "scan_job"
 	// DropOwnerGone says that the ReplicaSet or Job of the report is not in the cluster.
 	DropOwnerGone = "owner_gone"
+	// DropOtherNamespace says that the report speaks of an object in another namespace than its own.
+	DropOtherNamespace = "other_namespace"
+	// DropTooManyResources says that the report speaks of more objects than are read of one.
+	DropTooManyResources = "too_many_resources"
+	// DropOwnReport says that what the report holds was said by Candor itself.
+	DropOwnReport = "own_report"
 	// DropRejected says that the API server refused the Finding.
 	DropRejected = "rejected"
 )

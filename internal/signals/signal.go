@@ -11,6 +11,10 @@ import (
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 )
 
+// ExposedSecrets is the provider whose entries tell where secrets are. The places are shown to who may read the Finding, and
+// told to no model.
+const ExposedSecrets = "trivy/secrets"
+
 // Signal is what every provider translates its reports into; nothing behind it knows a provider.
 type Signal struct {
 	// Provider is the name by which a SignalPolicy asks for the source.

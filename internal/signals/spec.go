@@ -4,6 +4,7 @@
 package signals
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -27,7 +28,7 @@ func Spec(class Class, id Identity, report Report, evidence Evidence) candorv1al
 			RefKind: class.Kind.Kind, RefName: refName,
 		},
 		Severity: evidence.Worst.Severity(),
-		Summary:  summary(class, report.Artifact.Repository, id.Container, evidence, hash),
+		Summary:  cmp.Or(report.Summary, summary(class, report.Artifact.Repository, id.Container, evidence, hash)),
 		Observed: candorv1alpha1.ObservedPresent,
 		Evidence: &candorv1alpha1.Evidence{
 			Digest: hash, Total: int32(len(evidence.Entries)), Fixable: evidence.Fixable(), BySeverity: evidence.Counts(),

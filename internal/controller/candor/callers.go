@@ -187,16 +187,27 @@ func (c *Callers) end() {
 	flushes.Wait()
 }
 
-// flush stores what the call of a Finding came to. There is no queue any more, so whatever goes wrong is tried again here.
+// flush stores what the call of a Finding came to.
 func (c *Callers) flush(ctx context.Context, name types.NamespacedName) {
+	if err := flush(ctx, name, c.Flush, c.unstored); err != nil {
+		logf.Log.WithName("explain").Error(err, "An answer is lost, since it cannot be stored", "finding", name.String())
+	}
+}
+
+// flush runs passes over an object until it is not among those left. There is no queue any more, so whatever goes wrong is tried
+// again here.
+func flush(
+	ctx context.Context, name types.NamespacedName, pass func(context.Context, reconcile.Request) error, left func() []types.NamespacedName,
+) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, flushEvery, true, func(ctx context.Context) (bool, error) {
-		last = c.Flush(ctx, reconcile.Request{NamespacedName: name})
-		return last == nil && !slices.Contains(c.unstored(), name), nil
+		last = pass(ctx, reconcile.Request{NamespacedName: name})
+		return last == nil && !slices.Contains(left(), name), nil
 	})
 	if err != nil {
-		logf.Log.WithName("explain").Error(errors.Join(err, last), "An answer is lost, since it cannot be stored", "finding", name.String())
+		return errors.Join(err, last)
 	}
+	return nil
 }
 
 // unstored returns the Findings whose calls came to something that is not stored.

@@ -21,7 +21,6 @@ import (
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 	"github.com/candor-dev/candor/internal/lifecycle"
 	"github.com/candor-dev/candor/internal/signals"
-	"github.com/candor-dev/candor/internal/signals/suppression"
 	"github.com/candor-dev/candor/internal/signals/verify"
 )
 
@@ -32,11 +31,8 @@ import (
 // undecidedWait is how long a pass waits that could not decide whether a model is asked.
 const undecidedWait = 15 * time.Second
 
-// shownReason bounds the JSON of a Suppression's reason that a Finding shows, which stays under 16 KiB whatever people write.
-const shownReason = 256
-
-// FindingSyncer says what a Finding means. It alone writes the status of Findings, and reads nothing but the Finding and the
-// Suppressions beside it.
+// FindingSyncer says what a Finding means. It alone writes the status of Findings, and reads nothing but the Finding, and the
+// Suppressions and the policies beside it.
 type FindingSyncer struct {
 	Client   client.Client
 	Recorder events.EventRecorder
@@ -44,8 +40,12 @@ type FindingSyncer struct {
 	// Retention is how long a Finding outlives its end; zero keeps it.
 	Retention time.Duration
 	Metrics   *Metrics
+	// Mutes are the Suppressions.
+	Mutes *Mutes
 	// Explainer has a model asked.
 	Explainer *Explainer
+	// Notifier tells people.
+	Notifier *Notifier
 }
 
 // Settled implements lifecycle.Settler: a Suppression or the time may have changed what an unchanged Finding means.
@@ -66,13 +66,17 @@ func (s *FindingSyncer) Sync(ctx context.Context, f *candorv1alpha1.Finding) (li
 		return s.remove(ctx, f)
 	}
 	muteChanged := s.show(f, mute)
-	explanation := s.explain(ctx, f, mute.By != nil)
+	telling, err := s.tell(ctx, f, before, own)
+	if err != nil {
+		return lifecycle.Outcome{}, err
+	}
+	explanation := s.explain(ctx, f, mute.muted())
 	if !equality.Semantic.DeepEqual(before, &f.Status) {
 		f.Status.LastSeen = metav1.NewTime(now)
 	}
 	outcome := conclude(f, own, before.VerificationOutcome)
-	outcome.PollAfter = earliest(earliest(left, untilAfter(mute.Until, now)), explanation.again)
-	outcome.Then = s.then(f, before.VerificationOutcome, muteChanged, explanation.then)
+	outcome.PollAfter = earliest(earliest(left, untilAfter(mute.again, now)), earliest(explanation.again, telling.again))
+	outcome.Then = s.then(f, before.VerificationOutcome, muteChanged, telling.then, explanation.then)
 	return outcome, nil
 }
 
@@ -80,6 +84,7 @@ func (s *FindingSyncer) Sync(ctx context.Context, f *candorv1alpha1.Finding) (li
 func describe(f *candorv1alpha1.Finding) {
 	f.Status.Resource = f.Spec.Source.Kind + "/" + f.Spec.Source.Name
 	f.Status.Brief = signals.Brief(f.Spec.Evidence)
+	f.Status.ShownSeverity = shownSeverity(f)
 	f.Status.SeverityRank = int32(signals.RankOf(string(f.Spec.Severity)))
 	f.Status.Fingerprint = signals.Fingerprint(signals.Of(f))
 }
@@ -99,34 +104,6 @@ func (s *FindingSyncer) verify(f *candorv1alpha1.Finding, own bool) {
 	if st.FirstSeen.IsZero() {
 		st.FirstSeen = now
 	}
-}
-
-func (s *FindingSyncer) mute(ctx context.Context, f *candorv1alpha1.Finding) (suppression.Mute, error) {
-	var list candorv1alpha1.SuppressionList
-	err := s.Client.List(ctx, &list, client.InNamespace(f.Namespace), client.MatchingFields{indexFingerprint: f.Status.Fingerprint})
-	if err != nil {
-		return suppression.Mute{}, fmt.Errorf("listing the Suppressions of %s: %w", f.Namespace, err)
-	}
-	return suppression.Find(list.Items, f.Status.Fingerprint, s.Clock.Now()), nil
-}
-
-// show writes whether the Finding is muted, and reports whether that changed.
-func (s *FindingSyncer) show(f *candorv1alpha1.Finding, mute suppression.Mute) bool {
-	condition := metav1.Condition{Type: candorv1alpha1.ConditionSuppressed}
-	switch {
-	case mute.By != nil:
-		f.Status.Explained = candorv1alpha1.ExplainedMuted
-		condition.Status, condition.Reason = metav1.ConditionTrue, candorv1alpha1.ReasonMuted
-		condition.Message = fmt.Sprintf("Muted by Suppression %s%s: %s", mute.By.Name, until(mute.Until), signals.CutJSON(signals.Clean(mute.By.Spec.Reason, shownReason), shownReason))
-	case meta.FindStatusCondition(f.Status.Conditions, candorv1alpha1.ConditionSuppressed) != nil:
-		f.Status.Explained = candorv1alpha1.ExplainedOff
-		condition.Status, condition.Reason = metav1.ConditionFalse, candorv1alpha1.ReasonSuppressionEnded
-		condition.Message = "No Suppression of this namespace holds the present fingerprint: the last one was deleted or expired, or the content changed."
-	default:
-		f.Status.Explained = candorv1alpha1.ExplainedOff
-		return false
-	}
-	return lifecycle.SetCondition(f, s.Clock.Now(), condition)
 }
 
 // explain does what there is to do about an explanation. Whatever keeps it from being decided on is no reason to keep the rest
@@ -162,8 +139,9 @@ func (s *FindingSyncer) remove(ctx context.Context, f *candorv1alpha1.Finding) (
 }
 
 // then says aloud, once the status is stored, what changed in it.
-func (s *FindingSyncer) then(f *candorv1alpha1.Finding, before candorv1alpha1.Outcome, muteChanged bool, explain func()) func() {
+func (s *FindingSyncer) then(f *candorv1alpha1.Finding, before candorv1alpha1.Outcome, muteChanged bool, tell, explain func()) func() {
 	return func() {
+		tell()
 		if explain != nil {
 			explain()
 		}
@@ -185,30 +163,51 @@ func conclude(f *candorv1alpha1.Finding, own bool, before candorv1alpha1.Outcome
 		Reason: string(now),
 		Silent: before == "" || now == candorv1alpha1.OutcomeOutOfPolicy || before == candorv1alpha1.OutcomeOutOfPolicy,
 	}
-	source := f.Spec.Source
-	switch now {
-	case candorv1alpha1.OutcomeStillPresent:
-		o.Message = "The last report shows it."
-	case candorv1alpha1.OutcomeRecurred:
-		o.Message = fmt.Sprintf("There are entries again after it had ended (return number %d).", f.Status.TimesRecurred)
-	case candorv1alpha1.OutcomeResolved:
-		o.Message = "A later report does not show it any more."
-	case candorv1alpha1.OutcomeWorkloadGone:
-		o.Message = fmt.Sprintf("%s %s does not exist any more.", source.Kind, source.Name)
-	case candorv1alpha1.OutcomeOutOfPolicy:
+	if !verify.Open(now) && !verify.Ended(now) {
 		o.Status = metav1.ConditionFalse
-		o.Message = fmt.Sprintf("No SignalPolicy of this namespace asks for it any more: none names the provider %s, or what it shows is below "+
-			"their minSeverity or left out by onlyFixable.", source.Provider)
-	default:
-		o.Status = metav1.ConditionFalse
-		o.Message = fmt.Sprintf("There has been no usable %s for longer than the evidence grace: see whether the scanner still scans %s %s.",
-			source.RefKind, source.Kind, source.Name)
 	}
+	o.Message = spoken(f)
 	if !own {
 		o.Reason, o.Silent = candorv1alpha1.ReasonForeign, true
 		o.Message = fmt.Sprintf("Nothing keeps this Finding up to date, since it does not have the name of its identity, %s: delete it.", signals.IdentityOf(f).FindingName())
 	}
 	return o
+}
+
+// spoken says what the outcome of a Finding means.
+func spoken(f *candorv1alpha1.Finding) string {
+	source, posted := f.Spec.Source, f.Spec.Source.Provider == signals.Posted
+	switch f.Status.VerificationOutcome {
+	case candorv1alpha1.OutcomeStillPresent:
+		if posted {
+			return "The last signal says so."
+		}
+		return "The last report shows it."
+	case candorv1alpha1.OutcomeRecurred:
+		if posted {
+			return fmt.Sprintf("There is a signal again after it had ended (return number %d).", f.Status.TimesRecurred)
+		}
+		return fmt.Sprintf("There are entries again after it had ended (return number %d).", f.Status.TimesRecurred)
+	case candorv1alpha1.OutcomeResolved:
+		if posted {
+			return "A later signal says that it is over, or milder than the SignalPolicy asks for."
+		}
+		return "A later report does not show it any more."
+	case candorv1alpha1.OutcomeWorkloadGone:
+		return fmt.Sprintf("%s %s does not exist any more.", source.Kind, source.Name)
+	case candorv1alpha1.OutcomeOutOfPolicy:
+		if posted {
+			return fmt.Sprintf("SignalPolicy %s does not ask for it any more: it is gone, takes no signals, or asks for worse ones.", signals.IdentityOf(f).Policy())
+		}
+		return fmt.Sprintf("No SignalPolicy of this namespace asks for it any more: none names the provider %s, or what it shows is below "+
+			"their minSeverity or left out by onlyFixable.", source.Provider)
+	default:
+		if posted {
+			return "No signal has repeated it for longer than spec.webhookReceiver.staleAfter of the SignalPolicy: see whether the sender still works."
+		}
+		return fmt.Sprintf("There has been no usable %s for longer than the evidence grace: see whether the scanner still scans %s %s.",
+			source.RefKind, source.Kind, source.Name)
+	}
 }
 
 func until(at time.Time) string {

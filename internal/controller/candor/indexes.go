@@ -14,16 +14,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
+	"github.com/candor-dev/candor/internal/signals"
 )
 
 // Indexes of the manager's cache.
 const (
-	// indexFingerprint finds Findings and Suppressions by fingerprint.
+	// indexFingerprint finds Findings by fingerprint.
 	indexFingerprint = "fingerprint"
 	// indexWorkload finds Findings by kind and name of their workload.
 	indexWorkload = "workload"
+	// indexMutedBy finds Findings by the Suppressions that mute entries of theirs, and under crowded those that may not name all.
+	indexMutedBy = "mutedBy"
 	// indexAnswer finds Findings by the request that was answered, and how far the answer may be shared.
 	indexAnswer = "answer"
+	// indexPosted finds Findings by the policy that their signals were posted to.
+	indexPosted = "posted"
 	// indexController finds ReplicaSets and Jobs by kind and name of their controller.
 	indexController = "controller"
 )
@@ -72,8 +77,16 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	}); err != nil {
 		return err
 	}
-	return add(&candorv1alpha1.Suppression{}, indexFingerprint, func(o client.Object) []string {
-		return []string{o.(*candorv1alpha1.Suppression).Spec.Fingerprint}
+	if err := add(&candorv1alpha1.Finding{}, indexPosted, func(o client.Object) []string {
+		if to := signals.IdentityOf(o.(*candorv1alpha1.Finding)).Policy(); to != "" {
+			return []string{to}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return add(&candorv1alpha1.Finding{}, indexMutedBy, func(o client.Object) []string {
+		return muters(o.(*candorv1alpha1.Finding))
 	})
 }
 

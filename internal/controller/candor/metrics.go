@@ -34,6 +34,7 @@ type Metrics struct {
 	providerUp                                   *prometheus.GaugeVec
 	findings                                     *findingsCollector
 	explain                                      *explainMetrics
+	notifications                                *prometheus.CounterVec
 }
 
 // NewMetrics makes the metrics; findings are counted by reading reader at each scrape.
@@ -53,12 +54,15 @@ func NewMetrics(reader client.Reader) *Metrics {
 		}, []string{"provider"}),
 		findings: newFindingsCollector(reader),
 		explain:  newExplainMetrics(counter),
+		notifications: counter("candor_notifications_total",
+			"Events by what became of telling a sink: delivered, failed (it is tried again), lost (nobody could be told for a day), or superseded (dropped for want of room).",
+			"sink_type", "event", "outcome"),
 	}
 }
 
 // Collectors returns everything there is to register.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return append([]prometheus.Collector{m.reportsIngested, m.reportsDropped, m.transitions, m.providerUp, m.findings}, m.explain.collectors()...)
+	return append([]prometheus.Collector{m.reportsIngested, m.reportsDropped, m.transitions, m.providerUp, m.findings, m.notifications}, m.explain.collectors()...)
 }
 
 // SetProviderUp notes whether the reports of a provider are being watched.
@@ -82,17 +86,31 @@ func (m *Metrics) transition(f *candorv1alpha1.Finding) {
 	m.transitions.WithLabelValues(string(f.Status.VerificationOutcome), string(f.Spec.Severity)).Inc()
 }
 
+// Outcomes of telling a sink of an event.
+const (
+	outcomeDelivered  = "delivered"
+	outcomeFailed     = "failed"
+	outcomeLost       = "lost"
+	outcomeSuperseded = "superseded"
+)
+
+func (m *Metrics) notified(sink candorv1alpha1.SinkType, event candorv1alpha1.EventType, outcome string) {
+	m.notifications.WithLabelValues(string(sink), string(event), outcome).Inc()
+}
+
 // findingsCollector counts what is in the cache, so that the numbers are right after a restart and cannot drift.
 type findingsCollector struct {
-	reader                client.Reader
-	byOutcome, suppressed *prometheus.Desc
+	reader                                client.Reader
+	byOutcome, suppressed, pending, sinks *prometheus.Desc
 }
 
 func newFindingsCollector(reader client.Reader) *findingsCollector {
 	return &findingsCollector{
 		reader:     reader,
-		byOutcome:  prometheus.NewDesc("candor_findings", "Findings that are not muted, by severity and outcome.", []string{"severity", "outcome"}, nil),
+		byOutcome:  prometheus.NewDesc("candor_findings", "Findings that are not muted, by worst unmuted severity and outcome.", []string{"severity", "outcome"}, nil),
 		suppressed: prometheus.NewDesc("candor_findings_suppressed", "Findings that a Suppression mutes.", nil, nil),
+		pending:    prometheus.NewDesc("candor_notifications_pending", "Events of Findings that a sink is yet to be told of.", nil, nil),
+		sinks:      prometheus.NewDesc("candor_notification_sinks", "Sinks of SignalPolicies, by how telling people through them goes.", []string{"sink_type", "state"}, nil),
 	}
 }
 
@@ -100,6 +118,8 @@ func newFindingsCollector(reader client.Reader) *findingsCollector {
 func (c *findingsCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.byOutcome
 	ch <- c.suppressed
+	ch <- c.pending
+	ch <- c.sinks
 }
 
 // Collect implements prometheus.Collector. A cache that cannot be read yields no numbers rather than wrong ones.
@@ -112,19 +132,45 @@ func (c *findingsCollector) Collect(ch chan<- prometheus.Metric) {
 		return
 	}
 	type group struct{ severity, outcome string }
-	groups, muted := map[group]int{}, 0
+	groups, muted, pending := map[group]int{}, 0, 0
 	for i := range list.Items {
 		f := &list.Items[i]
+		for _, n := range f.Status.Notified {
+			if n.State == candorv1alpha1.NotificationPending {
+				pending++
+			}
+		}
 		if f.Status.Explained == candorv1alpha1.ExplainedMuted {
 			muted++
 			continue
 		}
-		groups[group{string(f.Spec.Severity), string(f.Status.VerificationOutcome)}]++
+		groups[group{string(shownSeverity(f)), string(f.Status.VerificationOutcome)}]++
 	}
 	for g, n := range groups {
 		ch <- prometheus.MustNewConstMetric(c.byOutcome, prometheus.GaugeValue, float64(n), g.severity, g.outcome)
 	}
 	ch <- prometheus.MustNewConstMetric(c.suppressed, prometheus.GaugeValue, float64(muted))
+	ch <- prometheus.MustNewConstMetric(c.pending, prometheus.GaugeValue, float64(pending))
+	c.collectSinks(ctx, ch)
+}
+
+// collectSinks counts the sinks of all policies by how they do.
+func (c *findingsCollector) collectSinks(ctx context.Context, ch chan<- prometheus.Metric) {
+	var list candorv1alpha1.SignalPolicyList
+	if err := c.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		ch <- prometheus.NewInvalidMetric(c.sinks, err)
+		return
+	}
+	type group struct{ sink, state string }
+	groups := map[group]int{}
+	for i := range list.Items {
+		for _, s := range list.Items[i].Status.Sinks {
+			groups[group{string(s.Type), string(s.State)}]++
+		}
+	}
+	for g, n := range groups {
+		ch <- prometheus.MustNewConstMetric(c.sinks, prometheus.GaugeValue, float64(n), g.sink, g.state)
+	}
 }
 
 // outcomeOK is the label of a call that gave an answer.

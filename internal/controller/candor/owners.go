@@ -44,18 +44,32 @@ var revisions = []string{"deployment.kubernetes.io/revision", "rollout.argoproj.
 type owners struct {
 	// cached holds the metadata of ReplicaSets and Jobs.
 	cached client.Reader
-	// live is asked for other kinds, and only about their existence.
+	// live is asked for other kinds, and only about their existence and the controllers of pods.
 	live client.Reader
+	pods *podOwners
 }
 
 // top returns the identity of the workload behind a subject. It returns false when the subject is a ReplicaSet or a Job
-// that is not in the cache, or whose controller cannot be one: nobody can tell, and its own name would not last.
-func (o owners) top(ctx context.Context, provider string, subject signals.Subject) (signals.Identity, bool, error) {
+// that is not in the cache, or a pod that nobody has asked for yet, or whose controller cannot be one: nobody can tell, and
+// its own name would not last.
+func (o owners) top(ctx context.Context, class signals.Class, subject signals.Subject) (signals.Identity, bool, error) {
 	id := signals.Identity{
-		Provider: provider, Namespace: subject.Namespace, Kind: subject.Kind, Name: subject.Name, Container: subject.Container,
+		Provider: class.Provider, Namespace: subject.Namespace, Kind: subject.Kind, Name: subject.Name, Container: subject.Container,
 	}
+	if class.AddsUp && subject.Kind == podKind {
+		owner, known := o.pods.of(subject.Namespace, subject.Name)
+		if !known || owner.gone || owner.kind == "" {
+			return id, known && !owner.gone, nil
+		}
+		if !signals.ValidObject(owner.kind, owner.name) {
+			return id, false, nil
+		}
+		subject.Kind, subject.Name = owner.kind, owner.name
+	}
+	top := id
+	top.Kind, top.Name = subject.Kind, subject.Name
 	if _, between := intermediates[subject.Kind]; !between {
-		return id, true, nil
+		return top, true, nil
 	}
 	object := intermediate(subject.Kind)
 	err := o.cached.Get(ctx, client.ObjectKey{Namespace: subject.Namespace, Name: subject.Name}, object)
@@ -66,13 +80,13 @@ func (o owners) top(ctx context.Context, provider string, subject signals.Subjec
 	}
 	owner := metav1.GetControllerOfNoCopy(object)
 	if owner == nil {
-		return id, true, nil
+		return top, true, nil
 	}
 	if _, between := intermediates[owner.Kind]; between || !signals.ValidObject(owner.Kind, owner.Name) {
 		return id, false, nil // an owner reference is free text: two ReplicaSets may name each other
 	}
-	id.Kind, id.Name = owner.Kind, owner.Name
-	return id, true, nil
+	top.Kind, top.Name = owner.Kind, owner.Name
+	return top, true, nil
 }
 
 // revision is a subject that reports may name in place of a workload.

@@ -25,8 +25,10 @@ import (
 	"github.com/candor-dev/candor/internal/signals/verify"
 )
 
-// +kubebuilder:rbac:groups=aquasecurity.github.io,resources=vulnerabilityreports;configauditreports;rbacassessmentreports,verbs=get;list;watch
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=vulnerabilityreports.aquasecurity.github.io;configauditreports.aquasecurity.github.io;rbacassessmentreports.aquasecurity.github.io,verbs=get;list;watch
+// +kubebuilder:rbac:groups=aquasecurity.github.io,resources=vulnerabilityreports;configauditreports;rbacassessmentreports;exposedsecretreports,verbs=get;list;watch
+// +kubebuilder:rbac:groups=openreports.io,resources=reports,verbs=get;list;watch
+// +kubebuilder:rbac:groups=wgpolicyk8s.io,resources=policyreports,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=vulnerabilityreports.aquasecurity.github.io;configauditreports.aquasecurity.github.io;rbacassessmentreports.aquasecurity.github.io;exposedsecretreports.aquasecurity.github.io;reports.openreports.io;policyreports.wgpolicyk8s.io,verbs=get;list;watch
 // +kubebuilder:rbac:groups=candor.dev,resources=findings,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=candor.dev,resources=signalpolicies,verbs=get;list;watch
 
@@ -49,6 +51,8 @@ type ReportReconciler struct {
 	// Grace is how long missing evidence changes nothing.
 	Grace   time.Duration
 	Metrics *Metrics
+	// Mutes are the Suppressions.
+	Mutes *Mutes
 	// FirstLook is told of each identity that was looked at; nil when nobody asks.
 	FirstLook *FirstLook
 
@@ -58,6 +62,8 @@ type ReportReconciler struct {
 	missing map[signals.Identity]time.Time
 	// retries counts the waits for the ReplicaSet or Job of a report.
 	retries map[signals.Identity]int
+	// pods are those of which reports speak in place of their workloads.
+	pods podOwners
 	// queue is set when started is closed.
 	queue   identityQueue
 	started chan struct{}
@@ -66,6 +72,9 @@ type ReportReconciler struct {
 // Reconcile makes one Finding say what the reports of its identity say. It is one and the same for a report that came, went
 // or changed, a rollout, a changed policy, and a restart.
 func (r *ReportReconciler) Reconcile(ctx context.Context, id signals.Identity) (ctrl.Result, error) {
+	if id.Provider == signals.Posted {
+		return r.review(ctx, id)
+	}
 	wait, err := r.redirect(ctx, id)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -74,16 +83,27 @@ func (r *ReportReconciler) Reconcile(ctx context.Context, id signals.Identity) (
 	if err != nil || pass == nil {
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
-	if observed, evidence, speaks := verify.Decide(pass.look); speaks {
-		err = r.write(ctx, pass, observed, evidence)
-	} else if pass.look.Report != nil {
-		r.Metrics.ingested(id.Provider, resultFiltered)
-	}
-	if err != nil {
+	if err := r.conclude(ctx, pass); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.FirstLook.saw(id)
+	if pass.told {
+		r.FirstLook.saw(id)
+	}
 	return ctrl.Result{RequeueAfter: earliest(wait, pass.again)}, nil
+}
+
+// conclude writes what there is to say: what was observed, or at least what of it is muted.
+func (r *ReportReconciler) conclude(ctx context.Context, p *pass) error {
+	if !p.told {
+		return r.keep(ctx, p)
+	}
+	if observed, evidence, speaks := verify.Decide(p.look); speaks {
+		return r.write(ctx, p, observed, evidence)
+	}
+	if p.look.Report != nil {
+		r.Metrics.ingested(p.id.Provider, resultFiltered)
+	}
+	return r.keep(ctx, p)
 }
 
 // pass is what one look at an identity gathered.
@@ -92,17 +112,19 @@ type pass struct {
 	class   signals.Class
 	look    verify.Look
 	finding *candorv1alpha1.Finding
+	// told is whether anybody can tell what the reports say now.
+	told bool
 	// again is when to look again even if nothing happens.
 	again time.Duration
 }
 
-// gather does all the reading. It returns nil when there is nothing to decide, or not yet.
+// gather does all the reading. It returns nil when there is nothing to decide.
 func (r *ReportReconciler) gather(ctx context.Context, id signals.Identity) (*pass, error) {
 	class, ok := r.Providers.Classes.ByProvider(id.Provider)
 	if !ok {
 		return nil, nil
 	}
-	p := &pass{id: id, class: class, look: verify.Look{Grace: r.Grace}}
+	p := &pass{id: id, class: class, told: true, look: verify.Look{Grace: r.Grace}}
 	var err error
 	if p.finding, err = r.finding(ctx, id); err != nil {
 		return nil, err
@@ -110,18 +132,28 @@ func (r *ReportReconciler) gather(ctx context.Context, id signals.Identity) (*pa
 	if p.look.Known = p.finding != nil; p.look.Known {
 		p.look.Current = p.finding.Spec.Observed
 	}
-	var policies candorv1alpha1.SignalPolicyList
-	if err := r.Client.List(ctx, &policies, client.InNamespace(id.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the policies of %s: %w", id.Namespace, err)
+	if err := r.readAsk(ctx, p); err != nil {
+		return nil, err
 	}
-	if p.look.Ask, p.look.Asked = policy.For(policies.Items, id.Provider); !p.look.Asked {
+	if !p.look.Asked {
 		r.found(id)
 		return p, nil
 	}
-	if told, err := r.readReport(ctx, p); err != nil || !told {
-		return nil, err
+	if p.told, err = r.readReport(ctx, p); err != nil || !p.told {
+		return p, err
 	}
 	return p, r.readAbsence(ctx, p)
+}
+
+// readAsk finds out what the policies of the namespace ask for.
+func (r *ReportReconciler) readAsk(ctx context.Context, p *pass) error {
+	var policies candorv1alpha1.SignalPolicyList
+	if err := r.Client.List(ctx, &policies, client.InNamespace(p.id.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the policies of %s: %w", p.id.Namespace, err)
+	}
+	p.look.Ask, p.look.Asked = policy.For(policies.Items, p.id.Provider)
+	p.look.Ask.OnlyFixable = p.look.Ask.OnlyFixable && !p.class.NoFix
+	return nil
 }
 
 func (r *ReportReconciler) finding(ctx context.Context, id signals.Identity) (*candorv1alpha1.Finding, error) {
@@ -212,29 +244,42 @@ func (r *ReportReconciler) write(ctx context.Context, p *pass, observed candorv1
 		after.Spec = signals.Spec(p.class, p.id, *p.look.Report, evidence)
 		leaveTop(p.finding, after.Spec.Evidence)
 	}
-	label := verify.Label(observed)
-	metav1.SetMetaDataLabel(&after.ObjectMeta, candorv1alpha1.LabelOutcome, label)
-	if reflect.DeepEqual(p.finding.Spec, after.Spec) && p.finding.Labels[candorv1alpha1.LabelOutcome] == label {
-		r.count(p, resultUnchanged)
-		return nil
+	metav1.SetMetaDataLabel(&after.ObjectMeta, candorv1alpha1.LabelOutcome, verify.Label(observed))
+	if err := r.mute(ctx, p, after, evidence); err != nil {
+		return err
+	}
+	result, err := r.patch(ctx, p, after)
+	if err == nil && result != "" {
+		r.count(p, result)
+	}
+	return err
+}
+
+// patch writes what differs from the Finding that was read, and returns what came of it: nothing when the API server refused.
+func (r *ReportReconciler) patch(ctx context.Context, p *pass, after *candorv1alpha1.Finding) (string, error) {
+	if reflect.DeepEqual(p.finding.Spec, after.Spec) && p.finding.Labels[candorv1alpha1.LabelOutcome] == after.Labels[candorv1alpha1.LabelOutcome] {
+		return resultUnchanged, nil
 	}
 	// Without a resourceVersion the patch never conflicts with the writer of the status.
 	err := r.Client.Patch(ctx, after, client.MergeFrom(p.finding))
 	if err := client.IgnoreNotFound(err); err != nil {
-		return r.rejected(ctx, p.id, fmt.Errorf("writing the Finding of %s: %w", p.id, err))
+		return "", r.rejected(ctx, p.id, fmt.Errorf("writing the Finding of %s: %w", p.id, err))
 	}
-	r.count(p, resultUpdated)
-	return nil
+	return resultUpdated, nil
 }
 
 func (r *ReportReconciler) create(ctx context.Context, p *pass, evidence signals.Evidence) error {
-	err := r.Client.Create(ctx, &candorv1alpha1.Finding{
+	f := &candorv1alpha1.Finding{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: p.id.Namespace, Name: p.id.FindingName(),
 			Labels: map[string]string{candorv1alpha1.LabelOutcome: verify.Label(candorv1alpha1.ObservedPresent)},
 		},
 		Spec: signals.Spec(p.class, p.id, *p.look.Report, evidence),
-	})
+	}
+	if err := r.mute(ctx, p, f, evidence); err != nil {
+		return err
+	}
+	err := r.Client.Create(ctx, f)
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil
 	}

@@ -18,8 +18,25 @@ import (
 	"github.com/candor-dev/candor/internal/signals"
 )
 
-// indexResource finds reports by kind and name of what their labels say they speak of.
+// indexResource finds reports by kind and name of what they say they speak of.
 const indexResource = "resource"
+
+// anyPod is the value of indexResource of every report that speaks of a pod, where reports may do so in place of its workload.
+var anyPod = objectKey(podKind, "")
+
+// resourceKeys returns the values of indexResource for a report.
+func resourceKeys(class signals.Class, report *unstructured.Unstructured) []string {
+	subjects, _ := class.Subjects(report)
+	keys, pods := make([]string, 0, len(subjects)), false
+	for _, subject := range subjects {
+		keys = append(keys, objectKey(subject.Kind, subject.Name))
+		pods = pods || subject.Kind == podKind
+	}
+	if class.AddsUp && pods {
+		keys = append(keys, anyPod)
+	}
+	return keys
+}
 
 // candidate is a report that may speak for an identity.
 type candidate struct {
@@ -27,10 +44,29 @@ type candidate struct {
 	revision int
 }
 
-// fold finds the reports of every revision of the workload and returns the one that speaks for it: of the current
-// revision, then the newest. It returns nil when there is none that can be used.
+// fold finds the reports of every revision of the workload and returns what speaks for it: the report of the current
+// revision, then the newest; or all that complete each other. It returns nil when there is none that can be used.
 func (r *ReportReconciler) fold(ctx context.Context, reader client.Reader, p *pass) (*signals.Report, error) {
+	candidates, err := r.candidates(ctx, reader, p)
+	if err != nil || len(candidates) == 0 {
+		return nil, err
+	}
+	if p.class.AddsUp {
+		sum := signals.Sum(p.id, ofNewest(candidates))
+		return &sum, nil
+	}
+	first := slices.MinFunc(candidates, speaksFirst)
+	return &first.Report, nil
+}
+
+// candidates returns the usable reports of an identity.
+func (r *ReportReconciler) candidates(ctx context.Context, reader client.Reader, p *pass) ([]candidate, error) {
 	revisions, err := r.owners().revisionsOf(ctx, p.id)
+	if err == nil && p.class.AddsUp {
+		var pods []revision
+		pods, err = r.owners().podsOf(ctx, reader, p.class, p.id.Namespace, revisions)
+		revisions = append(revisions, pods...)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +77,7 @@ func (r *ReportReconciler) fold(ctx context.Context, reader client.Reader, p *pa
 			return nil, err
 		}
 		for _, report := range reports {
-			id, known, err := r.owners().top(ctx, p.id.Provider, report.Subject)
+			id, known, err := r.owners().top(ctx, p.class, report.Subject)
 			if err != nil {
 				return nil, err
 			}
@@ -50,11 +86,23 @@ func (r *ReportReconciler) fold(ctx context.Context, reader client.Reader, p *pa
 			}
 		}
 	}
-	if len(candidates) == 0 {
-		return nil, nil
+	return candidates, nil
+}
+
+// ofNewest returns the reports of the workload itself, of the newest revision that has any, and of that revision's pods. What
+// has no number belongs to all.
+func ofNewest(candidates []candidate) []signals.Report {
+	newest := 0
+	for _, c := range candidates {
+		newest = max(newest, c.revision)
 	}
-	first := slices.MinFunc(candidates, speaksFirst)
-	return &first.Report, nil
+	var reports []signals.Report
+	for _, c := range candidates {
+		if c.revision == 0 || c.revision == newest {
+			reports = append(reports, c.Report)
+		}
+	}
+	return reports
 }
 
 // speaksFirst orders reports of one identity. The last comparison has no meaning but makes the choice the same each time.
@@ -79,8 +127,14 @@ func reportsOf(ctx context.Context, reader client.Reader, class signals.Class, n
 	}
 	var reports []signals.Report
 	for i := range list.Items {
-		if report, err := class.Translate(&list.Items[i]); err == nil {
-			reports = append(reports, report)
+		subjects, _ := class.Subjects(&list.Items[i])
+		for _, subject := range subjects {
+			if subject.Kind != kind || subject.Name != name {
+				continue
+			}
+			if report, err := class.Translate(&list.Items[i], subject); err == nil {
+				reports = append(reports, report)
+			}
 		}
 	}
 	return reports, nil
@@ -92,11 +146,20 @@ func listOf(class signals.Class) *unstructured.UnstructuredList {
 	return list
 }
 
-// redirect handles a key that names a ReplicaSet or a Job in place of its workload: it enqueues the workload once that is
+// redirect handles a key that names a ReplicaSet, a Job or a pod in place of its workload: it enqueues the workload once that is
 // known, and returns when to come back while it is not. After a while it gives up and counts the report as dropped.
 func (r *ReportReconciler) redirect(ctx context.Context, id signals.Identity) (time.Duration, error) {
+	class, ok := r.Providers.Classes.ByProvider(id.Provider)
+	if !ok {
+		return 0, nil
+	}
+	if class.AddsUp && id.Kind == podKind {
+		if _, err := r.owners().learn(ctx, id.Namespace, id.Name); err != nil {
+			return 0, err
+		}
+	}
 	subject := signals.Subject{Namespace: id.Namespace, Kind: id.Kind, Name: id.Name, Container: id.Container}
-	top, known, err := r.owners().top(ctx, id.Provider, subject)
+	top, known, err := r.owners().top(ctx, class, subject)
 	if err != nil {
 		return 0, err
 	}
@@ -107,17 +170,16 @@ func (r *ReportReconciler) redirect(ctx context.Context, id signals.Identity) (t
 		r.forget(id)
 		return 0, nil
 	}
-	if waiting, err := r.hasReport(ctx, id); err != nil || !waiting {
+	if waiting, err := r.hasReport(ctx, class, id); err != nil || !waiting {
 		r.forget(id)
 		return 0, err
 	}
 	return r.retry(ctx, id), nil
 }
 
-func (r *ReportReconciler) hasReport(ctx context.Context, id signals.Identity) (bool, error) {
-	class, ok := r.Providers.Classes.ByProvider(id.Provider)
+func (r *ReportReconciler) hasReport(ctx context.Context, class signals.Class, id signals.Identity) (bool, error) {
 	reader, serving := r.Providers.Reader(id.Provider)
-	if !ok || !serving {
+	if !serving {
 		return false, nil
 	}
 	reports, err := reportsOf(ctx, reader, class, id.Namespace, id.Kind, id.Name)
@@ -147,9 +209,12 @@ func (r *ReportReconciler) forget(id signals.Identity) {
 
 // forgetAll drops the waits for the owners of reports that are gone without a word.
 func (r *ReportReconciler) forgetAll(provider string) {
+	r.pods.forget()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.retries, func(id signals.Identity, _ int) bool { return id.Provider == provider })
 }
 
-func (r *ReportReconciler) owners() owners { return owners{cached: r.Client, live: r.Live} }
+func (r *ReportReconciler) owners() owners {
+	return owners{cached: r.Client, live: r.Live, pods: &r.pods}
+}

@@ -64,6 +64,7 @@ func (r *ReportReconciler) SetupWithManager(mgr manager.Manager, options control
 				return e.ObjectOld.Generation != e.ObjectNew.Generation
 			},
 		}))
+	b = r.watchMutes(mgr, b)
 	for _, kind := range slices.Sorted(maps.Keys(intermediates)) {
 		b = b.WatchesRawSource(source.TypedKind(mgr.GetCache(), intermediate(kind), onEach(r.ofIntermediate(kind)), predicate.TypedFuncs[*metav1.PartialObjectMetadata]{
 			UpdateFunc: func(e event.TypedUpdateEvent[*metav1.PartialObjectMetadata]) bool {
@@ -89,8 +90,7 @@ func (r *ReportReconciler) Feed(ctx context.Context, class signals.Class, c cach
 	report := &unstructured.Unstructured{}
 	report.SetGroupVersionKind(class.Kind)
 	err := c.IndexField(ctx, report, indexResource, func(o client.Object) []string {
-		translated, _ := class.Translate(o.(*unstructured.Unstructured))
-		return []string{objectKey(translated.Subject.Kind, translated.Subject.Name)}
+		return resourceKeys(class, o.(*unstructured.Unstructured))
 	})
 	if err != nil {
 		return fmt.Errorf("indexing %s: %w", class.Kind.Kind, err)
@@ -99,22 +99,36 @@ func (r *ReportReconciler) Feed(ctx context.Context, class signals.Class, c cach
 	if err != nil {
 		return err
 	}
-	handle := handler.TypedFuncs[*unstructured.Unstructured, signals.Identity]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*unstructured.Unstructured], q identityQueue) {
-			r.arrived(ctx, class, e.Object, q)
-		},
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*unstructured.Unstructured], q identityQueue) {
-			r.left(ctx, class, e.ObjectOld, q)
-			r.arrived(ctx, class, e.ObjectNew, q)
-		},
-		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*unstructured.Unstructured], q identityQueue) {
-			r.left(ctx, class, e.Object, q)
-		},
-	}
-	if err := source.TypedKind(c, report, handle).Start(ctx, queue); err != nil {
+	if err := source.TypedKind(c, report, r.handler(class)).Start(ctx, queue); err != nil {
 		return fmt.Errorf("watching %s: %w", class.Kind.Kind, err)
 	}
 	return nil
+}
+
+// handler has looked at what reports spoke of and speak of. Pods that are to be asked for again are forgotten before that, or the
+// look could be over by then.
+func (r *ReportReconciler) handler(class signals.Class) handler.TypedFuncs[*unstructured.Unstructured, signals.Identity] {
+	turn := func(before, after []signals.Subject) {
+		if class.AddsUp {
+			r.pods.turn(before, after)
+		}
+	}
+	arrived := func(ctx context.Context, before []signals.Subject, report *unstructured.Unstructured, q identityQueue) {
+		after := r.read(ctx, class, report)
+		turn(before, after)
+		r.enqueue(ctx, class, after, q)
+	}
+	return handler.TypedFuncs[*unstructured.Unstructured, signals.Identity]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*unstructured.Unstructured], q identityQueue) {
+			arrived(ctx, nil, e.Object, q)
+		},
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*unstructured.Unstructured], q identityQueue) {
+			arrived(ctx, r.left(ctx, class, e.ObjectOld, q), e.ObjectNew, q)
+		},
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*unstructured.Unstructured], q identityQueue) {
+			turn(r.left(ctx, class, e.Object, q), nil)
+		},
+	}
 }
 
 // ProviderChanged looks again at every Finding and every report of a provider whose reports can now be told to be there or
@@ -148,36 +162,36 @@ func (r *ReportReconciler) startedQueue(ctx context.Context) (identityQueue, err
 	}
 }
 
-// arrived counts a report that cannot be used, and enqueues what it speaks of all the same: what it said before no longer
-// holds.
-func (r *ReportReconciler) arrived(ctx context.Context, class signals.Class, report *unstructured.Unstructured, q identityQueue) {
-	translated, err := class.Translate(report)
+// read counts a report that cannot be used, or something in it, and returns what it speaks of all the same: what it said before no
+// longer holds.
+func (r *ReportReconciler) read(ctx context.Context, class signals.Class, report *unstructured.Unstructured) []signals.Subject {
+	subjects, err := class.Subjects(report)
 	var drop *signals.Drop
 	if errors.As(err, &drop) {
 		r.Metrics.dropped(class.Provider, drop.Reason)
 		log := logf.FromContext(ctx).WithValues("kind", class.Kind.Kind, "report", client.ObjectKeyFromObject(report).String())
-		if drop.Reason == signals.DropScanJob {
+		if drop.Reason == signals.DropScanJob || drop.Reason == signals.DropOwnReport {
 			log = log.V(1)
 		}
-		log.Info("A report cannot be used", "reason", drop.Reason, "detail", drop.Detail)
+		log.Info("A report cannot be used, or not all of it", "reason", drop.Reason, "detail", drop.Detail)
 	}
-	r.enqueue(ctx, class, translated.Subject, q)
+	return subjects
 }
 
-func (r *ReportReconciler) left(ctx context.Context, class signals.Class, report *unstructured.Unstructured, q identityQueue) {
-	translated, _ := class.Translate(report)
-	r.enqueue(ctx, class, translated.Subject, q)
+func (r *ReportReconciler) left(ctx context.Context, class signals.Class, report *unstructured.Unstructured, q identityQueue) []signals.Subject {
+	subjects, _ := class.Subjects(report)
+	r.enqueue(ctx, class, subjects, q)
+	return subjects
 }
 
-func (r *ReportReconciler) enqueue(ctx context.Context, class signals.Class, subject signals.Subject, q identityQueue) {
-	if subject.Name == "" || subject.Kind == "" {
-		return
+func (r *ReportReconciler) enqueue(ctx context.Context, class signals.Class, subjects []signals.Subject, q identityQueue) {
+	for _, subject := range subjects {
+		id, _, err := r.owners().top(ctx, class, subject)
+		if err != nil {
+			logf.FromContext(ctx).Error(err, "Cannot look for the owner of a report")
+		}
+		q.Add(id)
 	}
-	id, _, err := r.owners().top(ctx, class.Provider, subject)
-	if err != nil {
-		logf.FromContext(ctx).Error(err, "Cannot look for the owner of a report")
-	}
-	q.Add(id)
 }
 
 // onEach enqueues what a function finds for each object that came, changed or went.
@@ -188,7 +202,7 @@ func onEach[T client.Object](find func(context.Context, T) []signals.Identity) h
 // ofFinding returns the identity of a Finding, unless another Finding has that name.
 func (r *ReportReconciler) ofFinding(_ context.Context, f *candorv1alpha1.Finding) []signals.Identity {
 	id := signals.IdentityOf(f)
-	if _, ours := r.Providers.Classes.ByProvider(id.Provider); !ours || id.FindingName() != f.Name {
+	if _, ours := r.Providers.Classes.ByProvider(id.Provider); !ours && id.Provider != signals.Posted || id.FindingName() != f.Name {
 		return nil
 	}
 	return []signals.Identity{id}
@@ -208,10 +222,24 @@ func (r *ReportReconciler) ofIntermediate(kind string) func(context.Context, *me
 		if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
 			workload = objectKey(owner.Kind, owner.Name)
 		}
-		return r.identitiesOf(ctx, r.Providers.Classes,
+		ids := r.identitiesOf(ctx, r.Providers.Classes,
 			listOptions{client.InNamespace(object.Namespace), client.MatchingFields{indexResource: objectKey(kind, object.Name)}},
 			listOptions{client.InNamespace(object.Namespace), client.MatchingFields{indexWorkload: workload}})
+		return append(ids, r.podsUnder(kind, object)...)
 	}
+}
+
+// podsUnder returns the pods of a ReplicaSet or a Job that reports speak of in place of their workload.
+func (r *ReportReconciler) podsUnder(kind string, object *metav1.PartialObjectMetadata) []signals.Identity {
+	var ids []signals.Identity
+	for _, pod := range r.pods.under(object.Namespace, kind, object.Name) {
+		for _, class := range r.Providers.Classes {
+			if class.AddsUp {
+				ids = append(ids, signals.Identity{Provider: class.Provider, Namespace: object.Namespace, Kind: podKind, Name: pod})
+			}
+		}
+	}
+	return ids
 }
 
 type listOptions []client.ListOption
@@ -236,12 +264,11 @@ func (r *ReportReconciler) identitiesOf(ctx context.Context, classes signals.Cla
 			logf.FromContext(ctx).Error(err, "Cannot list reports", "kind", class.Kind.Kind)
 		}
 		for i := range list.Items {
-			translated, err := class.Translate(&list.Items[i])
-			if err != nil {
-				continue
-			}
-			if id, _, err := r.owners().top(ctx, class.Provider, translated.Subject); err == nil {
-				ids[id] = struct{}{}
+			subjects, _ := class.Subjects(&list.Items[i])
+			for _, subject := range subjects {
+				if id, _, err := r.owners().top(ctx, class, subject); err == nil {
+					ids[id] = struct{}{}
+				}
 			}
 		}
 	}

@@ -6,6 +6,7 @@ package candor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,29 +35,43 @@ type Wake = lifecycle.Wake
 func SetupFindings(mgr manager.Manager, options controller.Options, s *FindingSyncer, wakes ...Wake) error {
 	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	b := lifecycle.BuilderFor(mgr, options, "finding", &candorv1alpha1.Finding{}, wakes, fingerprintDiffers).
-		Watches(&candorv1alpha1.Suppression{}, handler.EnqueueRequestsFromMapFunc(mutedBy(s.Client)), spec).
+		Watches(&candorv1alpha1.Suppression{}, handler.EnqueueRequestsFromMapFunc(s.Mutes.after(mutedBy(s.Client))), spec).
 		Watches(&candorv1alpha1.SignalPolicy{}, handler.EnqueueRequestsFromMapFunc(findingsBeside(s.Client)), spec).
-		Watches(&candorv1alpha1.OperatingPolicy{}, handler.EnqueueRequestsFromMapFunc(everyFinding(s.Client)), spec).
+		Watches(&candorv1alpha1.OperatingPolicy{}, handler.EnqueueRequestsFromMapFunc(s.Mutes.after(everyFinding(s.Client))), spec).
 		Watches(&candorv1alpha1.Finding{}, handler.Funcs{
 			DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 				s.Explainer.Forget(e.Object.GetUID())
+				s.Notifier.lanes.forget(e.Object.GetUID())
 			},
 		})
 	r := reconcilerFor(mgr, s.Clock, s, candorv1alpha1.ConditionVerified)
-	s.Explainer.Callers.Flush = func(ctx context.Context, request reconcile.Request) error {
-		_, err := r.Reconcile(ctx, request)
-		return err
-	}
+	s.Explainer.Callers.Flush, s.Notifier.FlushFinding = passOf(r), passOf(r)
 	return complete(b, r, candorv1alpha1.ConditionVerified)
 }
 
-// SetupSignalPolicies registers the signalpolicy controller. providerChanged brings policies whose providers came or went.
-func SetupSignalPolicies(mgr manager.Manager, options controller.Options, s *SignalPolicySyncer, providerChanged Wake) error {
-	b := lifecycle.BuilderFor(mgr, options, "signalpolicy", &candorv1alpha1.SignalPolicy{}, []Wake{providerChanged}).
+// passOf returns what runs a pass when the controller has stopped.
+func passOf(r reconcile.Reconciler) func(context.Context, reconcile.Request) error {
+	return func(ctx context.Context, request reconcile.Request) error {
+		_, err := r.Reconcile(ctx, request)
+		return err
+	}
+}
+
+// SetupSignalPolicies registers the signalpolicy controller. wakes bring policies to look at now, such as those whose providers
+// came or went.
+func SetupSignalPolicies(mgr manager.Manager, options controller.Options, s *SignalPolicySyncer, wakes ...Wake) error {
+	b := lifecycle.BuilderFor(mgr, options, "signalpolicy", &candorv1alpha1.SignalPolicy{}, wakes).
+		Watches(&candorv1alpha1.SignalPolicy{}, handler.Funcs{
+			DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+				s.Notifier.lanes.forgetPolicy(client.ObjectKeyFromObject(e.Object))
+			},
+		}).
 		Watches(&candorv1alpha1.Finding{}, later(countEvery, policiesBeside(s.Client)), builder.WithPredicates(countsDiffer)).
 		Watches(&candorv1alpha1.OperatingPolicy{}, later(countEvery, everyPolicy(s.Client)), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&candorv1alpha1.Ledger{}, payers(s.Client))
-	return complete(b, reconcilerFor(mgr, s.Clock, s, candorv1alpha1.ConditionReady), candorv1alpha1.ConditionReady)
+	r := reconcilerFor(mgr, s.Clock, s, candorv1alpha1.ConditionReady)
+	s.Notifier.FlushPolicy = passOf(r)
+	return complete(b, r, candorv1alpha1.ConditionReady)
 }
 
 // SetupOperatingPolicies registers the operatingpolicy controller.
@@ -71,7 +86,9 @@ func SetupOperatingPolicies(mgr manager.Manager, options controller.Options, s *
 // SetupSuppressions registers the suppression controller.
 func SetupSuppressions(mgr manager.Manager, options controller.Options, s *SuppressionSyncer, wake Wake) error {
 	b := lifecycle.BuilderFor(mgr, options, "suppression", &candorv1alpha1.Suppression{}, []Wake{wake}).
-		Watches(&candorv1alpha1.Finding{}, handler.EnqueueRequestsFromMapFunc(suppressionsOf(s.Client)), builder.WithPredicates(fingerprintDiffers))
+		Watches(&candorv1alpha1.Suppression{}, handler.EnqueueRequestsFromMapFunc(s.Mutes.after(nobody)), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&candorv1alpha1.Finding{}, handler.EnqueueRequestsFromMapFunc(suppressionsOf(s.Mutes)), builder.WithPredicates(predicate.Or(fingerprintDiffers, mutesDiffer))).
+		Watches(&candorv1alpha1.OperatingPolicy{}, handler.EnqueueRequestsFromMapFunc(s.Mutes.after(everySuppression(s.Client))), builder.WithPredicates(longestDiffers))
 	return complete(b, reconcilerFor(mgr, s.Clock, s, candorv1alpha1.ConditionReady), candorv1alpha1.ConditionReady)
 }
 
@@ -86,24 +103,6 @@ func complete(b *builder.Builder, r reconcile.Reconciler, condition string) erro
 		return fmt.Errorf("setting up the controller of %s: %w", condition, err)
 	}
 	return nil
-}
-
-// mutedBy maps a Suppression to the Findings that have its fingerprint.
-func mutedBy(c client.Client) handler.MapFunc {
-	return func(ctx context.Context, o client.Object) []reconcile.Request {
-		var list candorv1alpha1.FindingList
-		return lifecycle.Requests(ctx, c, &list, client.InNamespace(o.GetNamespace()),
-			client.MatchingFields{indexFingerprint: o.(*candorv1alpha1.Suppression).Spec.Fingerprint})
-	}
-}
-
-// suppressionsOf maps a Finding to the Suppressions that hold its fingerprint.
-func suppressionsOf(c client.Client) handler.MapFunc {
-	return func(ctx context.Context, o client.Object) []reconcile.Request {
-		var list candorv1alpha1.SuppressionList
-		return lifecycle.Requests(ctx, c, &list, client.InNamespace(o.GetNamespace()),
-			client.MatchingFields{indexFingerprint: o.(*candorv1alpha1.Finding).Status.Fingerprint})
-	}
 }
 
 // policiesBeside maps a Finding to the policies of its namespace.
@@ -189,7 +188,7 @@ func later(wait time.Duration, find handler.MapFunc) handler.EventHandler {
 // countsDiffer passes the changes of a Finding that a policy counts.
 var countsDiffer = onFindingUpdate(func(before, after *candorv1alpha1.Finding) bool {
 	return before.Spec.Severity != after.Spec.Severity || before.Status.VerificationOutcome != after.Status.VerificationOutcome ||
-		before.Status.Explained != after.Status.Explained || requestKey(before) != requestKey(after)
+		before.Status.ShownSeverity != after.Status.ShownSeverity || before.Status.Explained != after.Status.Explained || requestKey(before) != requestKey(after)
 })
 
 func requestKey(f *candorv1alpha1.Finding) string {
@@ -203,6 +202,18 @@ func requestKey(f *candorv1alpha1.Finding) string {
 var fingerprintDiffers = onFindingUpdate(func(before, after *candorv1alpha1.Finding) bool {
 	return before.Status.Fingerprint != after.Status.Fingerprint
 })
+
+// mutesDiffer passes the changes of what is muted inside a Finding.
+var mutesDiffer = onFindingUpdate(func(before, after *candorv1alpha1.Finding) bool {
+	return muted(before) != muted(after) || !slices.Equal(muters(before), muters(after))
+})
+
+func muted(f *candorv1alpha1.Finding) int32 {
+	if f.Spec.Evidence == nil {
+		return 0
+	}
+	return f.Spec.Evidence.Muted
+}
 
 func onFindingUpdate(passes func(before, after *candorv1alpha1.Finding) bool) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

@@ -39,6 +39,11 @@ type SignalPolicySyncer struct {
 	Ledger    *LedgerStore
 	Recorder  events.EventRecorder
 	Clock     clock.PassiveClock
+	// Notifier tells people, and DigestInterval is how often a digest falls due; zero never.
+	Notifier       *Notifier
+	DigestInterval time.Duration
+	// Keys finds what posted signals are authenticated by; nil where none are taken.
+	Keys *SignalKeys
 }
 
 // Settled implements lifecycle.Settler: providers come and go, and Findings change, without a change of the policy.
@@ -48,23 +53,35 @@ func (s *SignalPolicySyncer) Settled(*candorv1alpha1.SignalPolicy) (time.Duratio
 
 // Sync implements lifecycle.Syncer.
 func (s *SignalPolicySyncer) Sync(ctx context.Context, p *candorv1alpha1.SignalPolicy) (lifecycle.Outcome, error) {
-	waits, err := s.count(ctx, p)
+	var list candorv1alpha1.FindingList
+	err := s.Client.List(ctx, &list, client.InNamespace(p.Namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if err != nil {
-		return lifecycle.Outcome{}, err
+		return lifecycle.Outcome{}, fmt.Errorf("listing the Findings of %s: %w", p.Namespace, err)
 	}
-	spent, err := s.showBudget(ctx, p, waits)
+	free, exhausted, err := s.showBudget(ctx, p, count(p, list.Items))
 	if err != nil {
 		return lifecycle.Outcome{}, err
 	}
 	showFieldsWithoutEffect(p, validation.FieldsWithoutEffect(p), s.Clock.Now())
-	outcome := s.judgeProviders(p)
-	outcome.PollAfter, outcome.Then = spent.again, spent.then
+	receives := s.receive(ctx, p)
+	full := s.showReceiving(ctx, p, receives, list.Items)
+	outcome, told := s.judgeProviders(p, receives), s.tell(p, list.Items, exhausted)
+	outcome.PollAfter = earliest(earliest(free, receives.again), told.again)
+	outcome.Then = func() {
+		if full {
+			announceCondition(s.Recorder, p, candorv1alpha1.ConditionReceiverFull)
+		}
+		if exhausted {
+			announceCondition(s.Recorder, p, candorv1alpha1.ConditionBudgetExhausted)
+		}
+		told.then()
+	}
 	return outcome, nil
 }
 
 // judgeProviders writes whether the providers can be watched.
-func (s *SignalPolicySyncer) judgeProviders(p *candorv1alpha1.SignalPolicy) lifecycle.Outcome {
-	look := s.look(p)
+func (s *SignalPolicySyncer) judgeProviders(p *candorv1alpha1.SignalPolicy, receives receiving) lifecycle.Outcome {
+	look := s.look(p, receives)
 	last := meta.FindStatusCondition(p.Status.Conditions, candorv1alpha1.ConditionReady)
 	if look.undecided && last != nil && last.ObservedGeneration == p.Generation {
 		// A restart finds out within moments; until then what was true stays true, and costs no write.
@@ -82,17 +99,12 @@ type held struct {
 }
 
 // count writes how many Findings there are, and returns those that an exhausted budget holds back.
-func (s *SignalPolicySyncer) count(ctx context.Context, p *candorv1alpha1.SignalPolicy) (waits held, err error) {
-	var list candorv1alpha1.FindingList
-	err = s.Client.List(ctx, &list, client.InNamespace(p.Namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
-	if err != nil {
-		return held{}, fmt.Errorf("listing the Findings of %s: %w", p.Namespace, err)
-	}
+func count(p *candorv1alpha1.SignalPolicy, findings []candorv1alpha1.Finding) (waits held) {
 	p.Status.Findings, p.Status.Open = 0, 0
 	enabled, sharing := policy.Explains(p)
 	waiting := map[string]struct{}{}
-	for i := range list.Items {
-		f := &list.Items[i]
+	for i := range findings {
+		f := &findings[i]
 		if !slices.Contains(p.Spec.Providers, f.Spec.Source.Provider) || signals.RankOf(string(f.Spec.Severity)) < policy.Threshold(p) {
 			continue
 		}
@@ -100,7 +112,9 @@ func (s *SignalPolicySyncer) count(ctx context.Context, p *candorv1alpha1.Signal
 		if !verify.Open(f.Status.VerificationOutcome) || f.Status.Explained == candorv1alpha1.ExplainedMuted {
 			continue
 		}
-		p.Status.Open++
+		if signals.RankOf(string(shownSeverity(f))) >= policy.Threshold(p) {
+			p.Status.Open++
+		}
 		if f.Status.Explained == candorv1alpha1.ExplainedBudget {
 			waits.findings++
 			if f.Status.Request != nil {
@@ -112,30 +126,30 @@ func (s *SignalPolicySyncer) count(ctx context.Context, p *candorv1alpha1.Signal
 		}
 	}
 	p.Status.Waiting = int32(len(waiting))
-	return waits, nil
+	return waits
 }
 
-// showBudget writes what the namespace spent and what is left, as soon as there is a model to spend it on.
-func (s *SignalPolicySyncer) showBudget(ctx context.Context, p *candorv1alpha1.SignalPolicy, waits held) (explanation, error) {
+// showBudget writes what the namespace spent and what is left, as soon as there is a model to spend it on. It returns when
+// something of it frees, and whether it has just been used up.
+func (s *SignalPolicySyncer) showBudget(ctx context.Context, p *candorv1alpha1.SignalPolicy, waits held) (free time.Duration, exhausted bool, err error) {
 	operating, err := operatingPolicy(ctx, s.Client)
 	if err != nil {
-		return explanation{}, err
+		return 0, false, err
 	}
 	model, unusable := s.Models.For(operating)
 	if unusable != nil && unusable.Reason == "" {
 		p.Status.Budget = nil
 		lifecycle.RemoveCondition(p, candorv1alpha1.ConditionBudgetExhausted)
-		return explanation{}, nil
+		return 0, false, nil
 	}
 	ledger, err := s.Ledger.Look(ctx)
 	if err != nil {
-		return explanation{}, err
+		return 0, false, err
 	}
 	now, ceiling := s.Clock.Now(), budget.Namespace(operating, p)
 	p.Status.Budget = budget.Status(ledger, candorv1alpha1.LedgerScopeNamespace(p.Namespace), ceiling, now)
-	does := explanation{}
 	if next := p.Status.Budget.NextFree; next != nil {
-		does.again = untilAfter(next.Time, now)
+		free = untilAfter(next.Time, now)
 	}
 	said := "This namespace may spend " + ceiling.String()
 	if model != nil && waits.findings > 0 {
@@ -144,10 +158,7 @@ func (s *SignalPolicySyncer) showBudget(ctx context.Context, p *candorv1alpha1.S
 			said = "The cluster may spend " + whole.String()
 		}
 	}
-	if showExhausted(p, p.Status.Budget, waits.findings > 0, said, now) {
-		does.then = func() { announceCondition(s.Recorder, p, candorv1alpha1.ConditionBudgetExhausted) }
-	}
-	return does, nil
+	return free, showExhausted(p, p.Status.Budget, waits.findings > 0, said, now), nil
 }
 
 // showFieldsWithoutEffect writes which fields of a spec this version does not act on.
@@ -171,18 +182,23 @@ type providerLook struct {
 }
 
 // look judges the providers that a policy names. The worst of them gives the reason; the message speaks of all.
-func (s *SignalPolicySyncer) look(p *candorv1alpha1.SignalPolicy) providerLook {
+func (s *SignalPolicySyncer) look(p *candorv1alpha1.SignalPolicy, receives receiving) providerLook {
 	var look providerLook
 	unknown, worst := 0, availability{reason: candorv1alpha1.ReasonAvailable, status: metav1.ConditionTrue}
 	var ready, sentences []string
 	for _, provider := range p.Spec.Providers {
 		class, known := s.Providers.Classes.ByProvider(provider)
-		if !known {
+		var a availability
+		switch {
+		case provider == signals.Posted:
+			a = receives.availability()
+		case known:
+			a = s.judge(class)
+		default:
 			unknown++
-			ready = append(ready, fmt.Sprintf("No provider named %q exists; known: %s.", provider, strings.Join(s.Providers.Classes.Providers(), ", ")))
+			ready = append(ready, fmt.Sprintf("No provider named %q exists; known: %s.", provider, strings.Join(s.Providers.Classes.Known(), ", ")))
 			continue
 		}
-		a := s.judge(class)
 		look.undecided = look.undecided || a.undecided
 		sentences = append(sentences, a.message)
 		if a.order > worst.order {

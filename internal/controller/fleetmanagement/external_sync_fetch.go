@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
@@ -183,7 +184,8 @@ func (s *ExternalSyncSyncer) secret(ctx context.Context, o *fleetmanagementv1alp
 		return &fault.Fault{Kind: fault.Wait, Reason: fleetmanagementv1alpha1.ReasonSecretUnreadable, Err: fmt.Errorf(format, a...)}
 	}
 	var secret corev1.Secret
-	err := s.Secrets.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: ref.Name}, &secret)
+	quiet := logr.NewContext(ctx, logr.Discard()) // the client logs what it reads where the log is very talkative
+	err := s.Secrets.Get(quiet, client.ObjectKey{Namespace: o.Namespace, Name: ref.Name}, &secret)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, unreadable("the Secret %s of spec.source.secretRef does not exist in namespace %s: create it", ref.Name, o.Namespace)

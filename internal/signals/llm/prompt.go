@@ -17,12 +17,12 @@ import (
 )
 
 // PromptVersion is raised whenever equal evidence is asked about in other words.
-const PromptVersion = "1"
+const PromptVersion = "2"
 
 const (
 	// maxUser bounds Prompt.User, in bytes. It is less than what a Finding has room for beside the names in it, so that the
 	// length of a name does not decide which lines are asked about.
-	maxUser = 6 << 10
+	maxUser = 4<<10 + 512
 	// maxLines bounds the lines of evidence.
 	maxLines = 25
 	// maxMessage bounds the message of a line, in bytes. Findings hold longer ones: they are cut there with the names in
@@ -70,17 +70,17 @@ func Compose(spec candorv1alpha1.FindingSpec, namespace string, sharing candorv1
 		seen = &candorv1alpha1.Evidence{}
 	}
 	e := evidence{
-		Subject: subject(spec.Source.Kind, seen.Top), Provider: printable(spec.Source.Provider, 63),
+		Subject: subject(spec.Source, seen.Top), Provider: printable(spec.Source.Provider, 63),
 		Repository: repository(seen.Artifact.Repository), Total: seen.Total, BySeverity: seen.BySeverity,
 		Lines: []candorv1alpha1.Entry{}, More: math.MaxInt32,
 	}
-	if isImage(seen.Top) {
+	if isImage(spec.Source, seen.Top) {
 		e.Fixable = &seen.Fixable
 	}
 	if sharing == candorv1alpha1.SharingNone {
 		e.Kind, e.Container = printable(spec.Source.Kind, signals.MaxKind), printable(spec.Source.Container, 63)
 	}
-	e.fill(seen.Top, namesOf(spec.Source, namespace))
+	e.fill(tellable(spec.Source, seen.Top), namesOf(spec.Source, namespace))
 	return Prompt{System: system, User: fence(encode(e))}
 }
 
@@ -102,16 +102,33 @@ func (e *evidence) fill(top []candorv1alpha1.Entry, hidden names) {
 }
 
 // isImage tells vulnerabilities from checks: only they are in a package.
-func isImage(top []candorv1alpha1.Entry) bool {
-	return slices.ContainsFunc(top, func(e candorv1alpha1.Entry) bool { return e.Package != "" })
+func isImage(source candorv1alpha1.Source, top []candorv1alpha1.Entry) bool {
+	return source.Provider != signals.ExposedSecrets &&
+		slices.ContainsFunc(top, func(e candorv1alpha1.Entry) bool { return e.Package != "" })
+}
+
+// tellable leaves out of entries where a secret is. A model needs to know of which kind it is.
+func tellable(source candorv1alpha1.Source, top []candorv1alpha1.Entry) []candorv1alpha1.Entry {
+	if source.Provider != signals.ExposedSecrets {
+		return top
+	}
+	told := slices.Clone(top)
+	for i := range told {
+		told[i].Package = ""
+	}
+	return told
 }
 
 // subject says what the evidence is about, in words that are the same for every workload.
-func subject(kind string, top []candorv1alpha1.Entry) string {
+func subject(source candorv1alpha1.Source, top []candorv1alpha1.Entry) string {
 	switch {
-	case isImage(top):
+	case source.Provider == signals.ExposedSecrets:
+		return "secrets in the files of one container image"
+	case source.Provider == signals.Posted:
+		return "what another tool signals about one workload or other object"
+	case isImage(source, top):
 		return "vulnerabilities of one container image"
-	case kind == "Role" || kind == "ClusterRole":
+	case source.Kind == "Role" || source.Kind == "ClusterRole":
 		return "failed checks of one role"
 	default:
 		return "failed checks of the configuration of one workload or other object"

@@ -64,6 +64,12 @@ func checks(provider, kind, name string, messages ...string) candorv1alpha1.Find
 	return spec
 }
 
+// postedSpec is a Finding about a signal that another tool posted.
+func postedSpec(name, summary string) candorv1alpha1.FindingSpec {
+	spec, _ := signals.PostedSpec(signals.PostedTo("team-a", "default", "slow", "Deployment", name, ""), signals.High, summary)
+	return spec
+}
+
 // largest is a Finding whose every field is as large as the API lets it be, in bytes of JSON too.
 func largest() candorv1alpha1.FindingSpec {
 	return image(func(s *candorv1alpha1.FindingSpec) {
@@ -115,6 +121,7 @@ func TestPromptsAreThoseOfTheGoldenFiles(t *testing.T) {
 		), "kube-system", candorv1alpha1.SharingCluster),
 		"role": Compose(checks("trivy/rbac", "Role", "system:proxy",
 			"Role 'system:proxy' shouldn't have access to manage secrets in namespace 'default'"), "default", candorv1alpha1.SharingNamespace),
+		"signal":  Compose(postedSpec("checkout", "Checkout of checkout answers slowly in team-a."), "team-a", candorv1alpha1.SharingCluster),
 		"largest": Compose(largest(), "team-a", candorv1alpha1.SharingNone),
 		"nothing": Compose(candorv1alpha1.FindingSpec{}, "", candorv1alpha1.SharingCluster),
 	} {
@@ -185,7 +192,7 @@ func TestEqualEvidenceAsksTheSameWhoeverHasIt(t *testing.T) {
 		for i := range 100 {
 			evidence.Entries = append(evidence.Entries, signals.Entry{
 				Rank: signals.High, ID: fmt.Sprintf("CVE-2026-%055d", i), Package: strings.Repeat("p", 128),
-				Installed: strings.Repeat("1", 64), Fixed: strings.Repeat("2", 64), Message: strings.Repeat("m", 200),
+				Installed: strings.Repeat("1", 64), Fixed: strings.Repeat("2", 64), Message: strings.Repeat("m", 256),
 			})
 		}
 		of := func(length int) candorv1alpha1.FindingSpec {
@@ -297,9 +304,10 @@ func TestAReportOfFiveThousandEntriesAsksABoundedQuestion(t *testing.T) {
 // specOf is what becomes of a report of a Deployment where LOW and above is asked for.
 func specOf(t *testing.T, report *unstructured.Unstructured, owner string) candorv1alpha1.FindingSpec {
 	t.Helper()
-	classes := signals.Classes{trivy.Vulnerabilities(), trivy.ConfigAudits(), trivy.RBACAssessments()}
-	translated, class, err := classes.Translate(report)
+	classes := signals.Classes{trivy.Vulnerabilities(), trivy.ConfigAudits(), trivy.RBACAssessments(), trivy.ExposedSecrets()}
+	reports, class, err := classes.Reports(report)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	translated := reports[0]
 	id := signals.Identity{Provider: class.Provider, Namespace: report.GetNamespace(), Kind: "Deployment", Name: owner, Container: translated.Subject.Container}
 	return signals.Spec(class, id, translated, policy.Ask{MinRank: signals.Low}.Select(translated.Entries))
 }

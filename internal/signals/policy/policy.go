@@ -6,6 +6,7 @@ package policy
 
 import (
 	"slices"
+	"strings"
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 	"github.com/candor-dev/candor/internal/signals"
@@ -19,7 +20,12 @@ type Ask struct {
 	OnlyFixable bool
 	// Unknown is the rank that unrated entries count as; Unknown leaves them out.
 	Unknown signals.Rank
+	// NoTrivy leaves out what other tools pass on of Trivy's findings, since the namespace asks for Trivy's own reports too.
+	NoTrivy bool
 }
+
+// trivy starts the names of the providers that read Trivy's own reports, and those of the sources that pass them on.
+const trivy = "trivy"
 
 var unknownRanks = map[candorv1alpha1.UnknownSeverity]signals.Rank{
 	candorv1alpha1.UnknownLow:  signals.Low,
@@ -32,7 +38,11 @@ func For(policies []candorv1alpha1.SignalPolicy, provider string) (Ask, bool) {
 	ask, asked := Ask{MinRank: signals.Critical, OnlyFixable: true}, false
 	for i := range policies {
 		p := &policies[i]
-		if !p.DeletionTimestamp.IsZero() || !slices.Contains(p.Spec.Providers, provider) {
+		if !p.DeletionTimestamp.IsZero() {
+			continue
+		}
+		ask.NoTrivy = ask.NoTrivy || !ofTrivy(provider) && slices.ContainsFunc(p.Spec.Providers, ofTrivy)
+		if !slices.Contains(p.Spec.Providers, provider) {
 			continue
 		}
 		asked = true
@@ -41,6 +51,11 @@ func For(policies []candorv1alpha1.SignalPolicy, provider string) (Ask, bool) {
 		ask.Unknown = max(ask.Unknown, unknownRanks[p.Spec.UnknownSeverity])
 	}
 	return ask, asked
+}
+
+// ofTrivy tells the providers that read Trivy's own reports.
+func ofTrivy(provider string) bool {
+	return provider == trivy || strings.HasPrefix(provider, trivy+"/")
 }
 
 // Payer returns the policy whose budget pays for the Findings of a provider, and which says whether and how they are
@@ -103,7 +118,7 @@ func (a Ask) Select(entries []signals.Entry) signals.Evidence {
 
 // Wants reports whether an entry is asked for.
 func (a Ask) Wants(entry signals.Entry) bool {
-	return a.rank(entry) >= a.MinRank && !a.unfixable(entry)
+	return a.rank(entry) >= a.MinRank && !a.unfixable(entry) && !a.told(entry)
 }
 
 // rank is what an entry counts as.
@@ -117,6 +132,11 @@ func (a Ask) rank(entry signals.Entry) signals.Rank {
 // unfixable speaks of vulnerabilities only: an entry without a package is a check.
 func (a Ask) unfixable(entry signals.Entry) bool {
 	return a.OnlyFixable && entry.Package != "" && entry.Fixed == ""
+}
+
+// told reports whether the namespace hears of an entry from Trivy's own reports.
+func (a Ask) told(entry signals.Entry) bool {
+	return a.NoTrivy && strings.HasPrefix(strings.ToLower(entry.Source), trivy)
 }
 
 // ProvesNothing reports whether entries hold nothing but unrated ones that are left out: such a report is no proof that

@@ -1,7 +1,7 @@
 // Copyright The Candor Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package suppression answers whether a Finding is muted, and until when.
+// Package suppression answers what of a Finding is muted, by which Suppressions, and until when.
 package suppression
 
 import (
@@ -10,50 +10,51 @@ import (
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 )
 
-// Mute is the answer for one fingerprint at one moment.
-type Mute struct {
-	// By is the Suppression that mutes; nil when nothing does.
-	By *candorv1alpha1.Suppression
-	// Until is when By expires; zero when it never does.
-	Until time.Time
+const day = 24 * time.Hour
+
+// Longest returns how long a Suppression may mute from its creation on; zero sets no bound. The policy may be nil.
+func Longest(operating *candorv1alpha1.OperatingPolicy) time.Duration {
+	if operating == nil || operating.Spec.Suppression == nil || operating.Spec.Suppression.MaxDays == nil {
+		return 0
+	}
+	return time.Duration(*operating.Spec.Suppression.MaxDays) * day
 }
 
-// Find returns what mutes a fingerprint at the time now: of several Suppressions, the one that lasts longest, then the
-// first by name.
-func Find(suppressions []candorv1alpha1.Suppression, fingerprint string, now time.Time) Mute {
-	var mute Mute
-	for i := range suppressions {
-		s := &suppressions[i]
-		if s.Spec.Fingerprint != fingerprint || !Active(s, now) {
-			continue
-		}
-		if mute.By == nil || outlasts(s, mute.By) {
-			mute = Mute{By: s}
-			if s.Spec.ExpiresAt != nil {
-				mute.Until = s.Spec.ExpiresAt.Time
-			}
+// End returns when a Suppression ends by itself, zero when it never does: at its expiresAt, or when it has lasted for longest.
+func End(s *candorv1alpha1.Suppression, longest time.Duration) time.Time {
+	var end time.Time
+	if s.Spec.ExpiresAt != nil {
+		end = s.Spec.ExpiresAt.Time
+		if end.IsZero() { // a year 1 that somebody wrote is past, and not never
+			end = end.Add(time.Second)
 		}
 	}
-	return mute
-}
-
-// Active reports whether a Suppression mutes anything at the time now. One that is being deleted does not.
-func Active(s *candorv1alpha1.Suppression, now time.Time) bool {
-	return s.DeletionTimestamp.IsZero() && !Expired(s, now)
-}
-
-// Expired reports whether a Suppression has ended by itself.
-func Expired(s *candorv1alpha1.Suppression, now time.Time) bool {
-	return s.Spec.ExpiresAt != nil && !s.Spec.ExpiresAt.After(now)
-}
-
-func outlasts(a, b *candorv1alpha1.Suppression) bool {
-	switch {
-	case (a.Spec.ExpiresAt == nil) != (b.Spec.ExpiresAt == nil):
-		return a.Spec.ExpiresAt == nil
-	case a.Spec.ExpiresAt != nil && !a.Spec.ExpiresAt.Equal(b.Spec.ExpiresAt):
-		return a.Spec.ExpiresAt.After(b.Spec.ExpiresAt.Time)
-	default:
-		return a.Name < b.Name
+	if longest == 0 {
+		return end
 	}
+	if bound := s.CreationTimestamp.Add(longest); end.IsZero() || bound.Before(end) {
+		return bound
+	}
+	return end
+}
+
+// Shortened reports whether a Suppression ends sooner than it says, because of longest.
+func Shortened(s *candorv1alpha1.Suppression, longest time.Duration) bool {
+	return !End(s, longest).Equal(End(s, 0))
+}
+
+// Whole reports whether a Suppression mutes whole Findings: it names a content or a workload, and nothing inside them.
+func Whole(s *candorv1alpha1.Suppression) bool {
+	return len(s.Spec.VulnerabilityIDs) == 0 && len(s.Spec.Packages) == 0 && len(s.Spec.ImageRepositories) == 0
+}
+
+// ended reports whether something that lasts until end, for ever when that is zero, has ended.
+func ended(end, now time.Time) bool { return !end.IsZero() && !end.After(now) }
+
+// earlier returns the earlier of two moments, where zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
 }

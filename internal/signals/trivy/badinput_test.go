@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/candor-dev/candor/internal/signals"
+	"github.com/candor-dev/candor/internal/signals/packed"
 	"github.com/candor-dev/candor/test/builder"
 )
 
@@ -106,11 +107,11 @@ func TestBadInputIsRejectedWithWhatIsWrong(t *testing.T) {
 }
 
 func TestWhatLooksCompactedAndIsNotIsRejected(t *testing.T) {
-	head := compactMark + "\tReplicaSet\tweb\tnginx" + strings.Repeat("\t", 9) + "\n"
+	head := packed.Mark + "\tReplicaSet\tweb\tnginx" + strings.Repeat("\t", 9) + "\n"
 	for name, value := range map[string]string{
-		"a header alone":         compactMark + "\t",
-		"a header cut short":     compactMark + "\tReplicaSet\tweb\n",
-		"a header of many words": compactMark + strings.Repeat("\tweb", 20) + "\n",
+		"a header alone":         packed.Mark + "\t",
+		"a header cut short":     packed.Mark + "\tReplicaSet\tweb\n",
+		"a header of many words": packed.Mark + strings.Repeat("\tweb", 20) + "\n",
 		"an empty line":          head + "\n",
 		"a line of words":        head + "no line\n",
 		"a line cut short":       head + "4\tCVE-1\tp\t1\t2\n",
@@ -118,7 +119,7 @@ func TestWhatLooksCompactedAndIsNotIsRejected(t *testing.T) {
 		"a rank too low":         head + "-1\ta\tb\tc\td\te\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			expectDropped(t, web(nil, put(value, compactKey)), malformed("this is no VulnerabilityReport"))
+			expectDropped(t, web(nil, put(value, packed.Key)), malformed("this is no VulnerabilityReport"))
 		})
 	}
 }
@@ -126,7 +127,7 @@ func TestWhatLooksCompactedAndIsNotIsRejected(t *testing.T) {
 func TestAFieldThatOnlyHasTheNameOfOursIsIgnored(t *testing.T) {
 	for name, value := range map[string]any{"text": "clean", "nothing": nil, "an object": map[string]any{}, "a number": int64(4)} {
 		t.Run(name, func(t *testing.T) {
-			report, err := Vulnerabilities().Translate(web(builder.Vulnerabilities(2, "HIGH"), put(value, compactKey)))
+			report, err := read(Vulnerabilities(), web(builder.Vulnerabilities(2, "HIGH"), put(value, packed.Key)))
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 			NewWithT(t).Expect(report.Entries).To(HaveLen(2))
 		})
@@ -141,14 +142,14 @@ func malformed(detail string) *signals.Drop {
 func expectDropped(t *testing.T, report *unstructured.Unstructured, want *signals.Drop) {
 	t.Helper()
 	class := classOf(report)
-	_, err := class.Translate(report)
+	_, err := read(class, report)
 	NewWithT(t).Expect(err).To(BeComparableTo(want))
-	_, err = class.Translate(compact(t, class, report).(*unstructured.Unstructured))
+	_, err = read(class, compact(t, class, report).(*unstructured.Unstructured))
 	NewWithT(t).Expect(err).To(BeComparableTo(want), "from memory")
 }
 
 func TestAReportOfAnotherKindIsNotTakenForAnEmptyOne(t *testing.T) {
-	_, err := Vulnerabilities().Translate(builder.CheckReport("ConfigAuditReport", "team-a", "Service", "web", []any{}))
+	_, err := read(Vulnerabilities(), builder.CheckReport("ConfigAuditReport", "team-a", "Service", "web", []any{}))
 	NewWithT(t).Expect(err).To(HaveOccurred())
 }
 
@@ -166,7 +167,7 @@ func TestWhatIsOddAndHarmlessIsRead(t *testing.T) {
 		"scores and links of wrong types":           web(entry(map[string]any{"score": "high", "links": int64(3), "title": []any{}})),
 	} {
 		t.Run(name, func(t *testing.T) {
-			translated, err := Vulnerabilities().Translate(report)
+			translated, err := read(Vulnerabilities(), report)
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 			NewWithT(t).Expect(translated.Subject).To(Equal(signals.Subject{Namespace: "team-a", Kind: "ReplicaSet", Name: "web-7d9f8c6b5", Container: "nginx"}))
 			NewWithT(t).Expect(translated.Entries).To(HaveLen(2))
@@ -175,7 +176,7 @@ func TestWhatIsOddAndHarmlessIsRead(t *testing.T) {
 }
 
 func TestAReportOfFiveThousandEntriesIsReadWhole(t *testing.T) {
-	report, err := Vulnerabilities().Translate(web(builder.Vulnerabilities(5000, "CRITICAL")))
+	report, err := read(Vulnerabilities(), web(builder.Vulnerabilities(5000, "CRITICAL")))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(report.Entries).To(HaveLen(5000))
 	NewWithT(t).Expect(report.Entries[4999].ID).To(Equal(fmt.Sprintf("CVE-2026-%05d", 4999)))

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/candor-dev/candor/internal/signals"
+	"github.com/candor-dev/candor/internal/signals/packed"
 )
 
 const install = "install Trivy Operator (https://github.com/aquasecurity/trivy-operator)"
@@ -27,11 +28,19 @@ func RBACAssessments() signals.Class {
 	return class("trivy/rbac", "RbacAssessmentReport", "rbacassessmentreports", "failed check", "failed checks", failedCheck)
 }
 
+// ExposedSecrets is the provider "trivy/secrets": secrets in the files of an image, a report for each container of each
+// workload. Candor learns where a secret is and of which kind, never what it is.
+func ExposedSecrets() signals.Class {
+	c := class(signals.ExposedSecrets, "ExposedSecretReport", "exposedsecretreports", "exposed secret", "exposed secrets", exposedSecret)
+	c.NoFix = true
+	return c
+}
+
 func class(provider, kind, plural, one, many string, entry entryReader) signals.Class {
 	gvk := schema.GroupVersionKind{Group: "aquasecurity.github.io", Version: "v1alpha1", Kind: kind}
 	compact := compacter{kind: gvk, entry: entry}
 	return signals.Class{
 		Provider: provider, Kind: gvk, CRD: plural + "." + gvk.Group, Install: install, One: one, Many: many,
-		Fields: compact.fields(), Compact: compact.compact, Translate: compact.translate,
+		Fields: compact.fields(), Compact: packed.Transform(gvk, compact.keep), Subjects: compact.subjects, Translate: compact.translate,
 	}
 }

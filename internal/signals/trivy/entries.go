@@ -7,25 +7,23 @@ import (
 	"fmt"
 
 	"github.com/candor-dev/candor/internal/signals"
+	"github.com/candor-dev/candor/internal/signals/packed"
 )
-
-// fieldBytes bounds each text that is taken from a report.
-const fieldBytes = 512
 
 // entryReader reads one item of a report's list, which has fields; false leaves the item out.
 type entryReader struct {
 	list   string
 	fields []string
-	read   func(item fields) (signals.Entry, bool)
+	read   func(item packed.Item) (signals.Entry, bool)
 }
 
 var vulnerability = entryReader{
 	list:   "vulnerabilities",
 	fields: []string{"severity", "vulnerabilityID", "resource", "installedVersion", "fixedVersion"},
-	read: func(item fields) (signals.Entry, bool) {
+	read: func(item packed.Item) (signals.Entry, bool) {
 		return signals.Entry{
-			Rank: signals.RankOf(item.text("severity")), ID: item.required("vulnerabilityID"), Package: item.text("resource"),
-			Installed: item.text("installedVersion"), Fixed: item.text("fixedVersion"),
+			Rank: signals.RankOf(item.Text("severity")), ID: item.Required("vulnerabilityID"), Package: item.Text("resource"),
+			Installed: item.Text("installedVersion"), Fixed: item.Text("fixedVersion"),
 		}, true
 	},
 }
@@ -33,11 +31,31 @@ var vulnerability = entryReader{
 var failedCheck = entryReader{
 	list:   "checks",
 	fields: []string{"severity", "checkID", "messages", "title", "success"},
-	read: func(item fields) (signals.Entry, bool) {
+	read: func(item packed.Item) (signals.Entry, bool) {
 		return signals.Entry{
-			Rank: signals.RankOf(item.text("severity")), ID: item.required("checkID"), Message: item.message(),
-		}, !item.flag("success")
+			Rank: signals.RankOf(item.Text("severity")), ID: item.Required("checkID"), Message: message(item),
+		}, !item.Flag("success")
 	},
+}
+
+// exposedSecret never reads the field match, which holds part of the secret itself: no path of it is decoded.
+var exposedSecret = entryReader{
+	list:   "secrets",
+	fields: []string{"severity", "ruleID", "target", "category", "title"},
+	read: func(item packed.Item) (signals.Entry, bool) {
+		return signals.Entry{
+			Rank: signals.RankOf(item.Text("severity")), ID: item.Required("ruleID"), Package: item.Text("target"),
+			Message: kindOf(item.Text("category"), item.Text("title")),
+		}, true
+	},
+}
+
+// kindOf says what kind of secret a rule finds. The two are often the same word.
+func kindOf(category, title string) string {
+	if category == "" || category == title {
+		return title
+	}
+	return packed.Clean(category + ": " + title)
 }
 
 // readAll reads the whole list or nothing: half a list would look like a workload half as bad.
@@ -52,9 +70,9 @@ func (r entryReader) readAll(report map[string]any) ([]signals.Entry, error) {
 		if !ok {
 			return nil, fmt.Errorf("report.%s[%d] is not an object", r.list, i)
 		}
-		var problem string
-		entry, wanted := r.read(fields{object: object, problem: &problem})
-		if problem != "" {
+		fields := packed.NewItem(object)
+		entry, wanted := r.read(fields)
+		if problem := fields.Problem(); problem != "" {
 			return nil, fmt.Errorf("report.%s[%d].%s", r.list, i, problem)
 		}
 		if wanted {
@@ -64,59 +82,10 @@ func (r entryReader) readAll(report map[string]any) ([]signals.Entry, error) {
 	return entries, nil
 }
 
-// fields reads typed values and keeps the first problem.
-type fields struct {
-	object  map[string]any
-	problem *string
-}
-
-func (f fields) fail(key, problem string) {
-	if *f.problem == "" {
-		*f.problem = key + " " + problem
-	}
-}
-
-func (f fields) text(key string) string {
-	value, ok := f.object[key]
-	if !ok || value == nil {
-		return ""
-	}
-	text, ok := value.(string)
-	if !ok {
-		f.fail(key, "is not a string")
-	}
-	return clean(text)
-}
-
-func (f fields) required(key string) string {
-	text := f.text(key)
-	if text == "" {
-		f.fail(key, "is empty")
-	}
-	return text
-}
-
-func (f fields) flag(key string) bool {
-	value, ok := f.object[key]
-	if !ok || value == nil {
-		return false
-	}
-	flag, ok := value.(bool)
-	if !ok {
-		f.fail(key, "is not a boolean")
-	}
-	return flag
-}
-
 // message returns the first message of a check, else its title.
-func (f fields) message() string {
-	if messages, ok := f.object["messages"].([]any); ok && len(messages) > 0 {
-		if text, ok := messages[0].(string); ok {
-			return clean(text)
-		}
+func message(item packed.Item) string {
+	if first := item.First("messages"); first != "" {
+		return first
 	}
-	return f.text("title")
+	return item.Text("title")
 }
-
-// clean bounds text of a report and makes it fit to be shown.
-func clean(text string) string { return signals.Clean(text, fieldBytes) }

@@ -27,12 +27,12 @@ func TestReportsOfTheRealOperatorAreReadOrRejected(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(files).NotTo(BeEmpty(), "%s=%s holds no file named *.yaml", fixturesVariable, folder)
-	read := map[string]int{}
+	seen := map[string]int{}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			g := NewWithT(t)
 			object := readYAML(t, file)
-			report, class, err := classes.Translate(object)
+			reports, class, err := classes.Reports(object)
 			var drop *signals.Drop
 			if errors.As(err, &drop) {
 				g.Expect(drop.Reason).NotTo(BeEmpty())
@@ -41,8 +41,10 @@ func TestReportsOfTheRealOperatorAreReadOrRejected(t *testing.T) {
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())
-			read[class.Provider]++
-			again, err := class.Translate(compact(t, class, object).(*unstructured.Unstructured))
+			g.Expect(reports).To(HaveLen(1))
+			report := reports[0]
+			seen[class.Provider]++
+			again, err := read(class, compact(t, class, object).(*unstructured.Unstructured))
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(again).To(BeComparableTo(report), "from memory")
 			expectWithinBounds(t, report)
@@ -50,7 +52,7 @@ func TestReportsOfTheRealOperatorAreReadOrRejected(t *testing.T) {
 				report.Subject.Name, report.Subject.Container, len(report.Entries), report.Superseded)
 		})
 	}
-	NewWithT(t).Expect(read).To(And(HaveKey("trivy"), HaveKey("trivy/config"), HaveKey("trivy/rbac")))
+	NewWithT(t).Expect(seen).To(And(HaveKey("trivy"), HaveKey("trivy/config"), HaveKey("trivy/rbac"), HaveKey("trivy/secrets")))
 }
 
 func readYAML(t *testing.T, file string) *unstructured.Unstructured {

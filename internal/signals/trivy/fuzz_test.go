@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/candor-dev/candor/internal/signals"
+	"github.com/candor-dev/candor/internal/signals/packed"
 )
 
 var seeds = []string{
@@ -68,13 +69,13 @@ func FuzzReport(f *testing.F) {
 		long := strings.Repeat(text, int(repeat))
 		var entries []any
 		for _, id := range []string{text, long, name + text, text} {
-			e := map[string]any{"vulnerabilityID": id, "checkID": id, "resource": long, "installedVersion": container, "fixedVersion": ttl, "severity": kind, "title": long}
+			e := map[string]any{"vulnerabilityID": id, "checkID": id, "ruleID": id, "target": long, "match": long, "resource": long, "installedVersion": container, "fixedVersion": ttl, "severity": kind, "title": long}
 			e[key] = odd
 			entries = append(entries, e)
 		}
 		for _, class := range classes {
 			report := &unstructured.Unstructured{Object: map[string]any{"report": map[string]any{
-				"vulnerabilities": entries, "checks": entries, "updateTimestamp": text,
+				"vulnerabilities": entries, "checks": entries, "secrets": entries, "updateTimestamp": text,
 				"artifact": map[string]any{"repository": long, "tag": long, "digest": odd}, "registry": map[string]any{"server": long},
 			}}}
 			report.SetGroupVersionKind(class.Kind)
@@ -101,8 +102,8 @@ func translateBothWays(t *testing.T, class signals.Class, report *unstructured.U
 	if twice, err := class.Compact(once); err != nil || !reflect.DeepEqual(twice, slim) {
 		t.Errorf("compacted twice: %v, %v; once: %v", twice, err, slim)
 	}
-	whole, wholeErr := class.Translate(report)
-	fromMemory, err := class.Translate(slim)
+	whole, wholeErr := read(class, report)
+	fromMemory, err := read(class, slim)
 	if !reflect.DeepEqual(whole, fromMemory) || !reflect.DeepEqual(wholeErr, err) {
 		t.Errorf("whole: %v, %v; from memory: %v, %v", whole, wholeErr, fromMemory, err)
 	}
@@ -112,7 +113,7 @@ func translateBothWays(t *testing.T, class signals.Class, report *unstructured.U
 	case err != nil:
 		t.Errorf("%v is no drop reason", err)
 	default:
-		if _, forged := report.Object[compactKey]; !forged {
+		if _, forged := report.Object[packed.Key]; !forged {
 			expectWithinBounds(t, whole)
 		}
 	}
@@ -139,7 +140,7 @@ func expectWithinBounds(t *testing.T, report signals.Report) {
 		}
 	}
 	for _, text := range texts {
-		if len(text) > fieldBytes || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
+		if len(text) > packed.FieldBytes || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
 			t.Errorf("%q is too long or holds what no line may hold", text)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 	"github.com/candor-dev/candor/internal/signals"
+	"github.com/candor-dev/candor/internal/signals/packed"
 	"github.com/candor-dev/candor/internal/signals/policy"
 	"github.com/candor-dev/candor/test/builder"
 )
@@ -26,7 +27,7 @@ import (
 func finding(t *testing.T, report *unstructured.Unstructured) *candorv1alpha1.Finding {
 	t.Helper()
 	class := classOf(report)
-	translated, err := class.Translate(compact(t, class, report).(*unstructured.Unstructured))
+	translated, err := read(class, compact(t, class, report).(*unstructured.Unstructured))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	id := signals.Identity{Provider: class.Provider, Namespace: "team-a", Kind: "Deployment", Name: "web", Container: translated.Subject.Container}
 	f := &candorv1alpha1.Finding{
@@ -168,7 +169,7 @@ func TestG15AFindingOfAHostileReportIsSmall(t *testing.T) {
 		"of letters": "x", "of less-than signs, which JSON escapes with six bytes": "<",
 	} {
 		t.Run(name, func(t *testing.T) {
-			huge, long := strings.Repeat(fill, 10_000), strings.Repeat(fill, fieldBytes+1)
+			huge, long := strings.Repeat(fill, 10_000), strings.Repeat(fill, packed.FieldBytes+1)
 			entries := make([]any, 5000)
 			for i := range entries {
 				e := builder.Vulnerability(fmt.Sprintf("%d%s", i, long), long, "CRITICAL")

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,38 +14,62 @@ import (
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 	"github.com/candor-dev/candor/internal/signals"
+	"github.com/candor-dev/candor/internal/signals/packed"
 )
 
 // scanJob matches the Jobs that Trivy Operator itself runs.
 var scanJob = regexp.MustCompile(`^(scan-[a-z]+report|node-collector)-[a-z0-9]+$`)
 
-// translate reads a report, compacted or whole. It tells the subject of one that cannot be used, where that much can be told.
-func (c compacter) translate(object *unstructured.Unstructured) (signals.Report, error) {
-	text, ok := compacted(object)
+// read returns the header of a report, compacted or whole, and the lines behind it.
+func (c compacter) read(object *unstructured.Unstructured) (head header, lines string, ok bool) {
+	text, ok := packed.Text(object)
 	if !ok && object.GroupVersionKind() == c.kind {
 		text = c.keep(object)
 	}
-	first, lines, _ := strings.Cut(text, "\n")
-	head, ok := readHeader(first)
-	entries, packed := unpack(lines)
-	report := signals.Report{
-		Subject:    signals.Subject{Namespace: object.GetNamespace(), Kind: head.kind, Name: head.name, Container: head.container},
-		Name:       object.GetName(),
-		Superseded: head.ttl == "0s",
-		Updated:    cmp.Or(moment(head.updated), moment(head.created)),
-		Entries:    entries,
+	return readHeader(text)
+}
+
+// subjects tells the subject also of a report that cannot be used, where that much can be told.
+func (c compacter) subjects(object *unstructured.Unstructured) ([]signals.Subject, error) {
+	head, _, ok := c.read(object)
+	subject := signals.Subject{Namespace: object.GetNamespace(), Kind: head.kind, Name: head.name, Container: head.container}
+	var told []signals.Subject
+	if subject.Kind != "" && subject.Name != "" {
+		told = append(told, subject)
 	}
 	switch {
 	case head.drop != "":
-		return report, &signals.Drop{Reason: head.drop, Detail: head.detail}
-	case !ok || !packed:
-		return report, &signals.Drop{Reason: signals.DropMalformed, Detail: "this is no " + c.kind.Kind}
+		return told, &signals.Drop{Reason: head.drop, Detail: head.detail}
+	case !ok:
+		return told, c.malformed()
 	}
-	report.Artifact = candorv1alpha1.Artifact{
-		Registry: signals.Cut(head.registry, 256), Repository: signals.Cut(head.repository, 256),
-		Tag: signals.Cut(head.tag, 128), Digest: signals.Cut(head.digest, 160),
+	return told, nil
+}
+
+func (c compacter) translate(object *unstructured.Unstructured, subject signals.Subject) (signals.Report, error) {
+	head, lines, ok := c.read(object)
+	entries, whole := packed.Entries(lines)
+	switch {
+	case head.drop != "":
+		return signals.Report{}, &signals.Drop{Reason: head.drop, Detail: head.detail}
+	case !ok || !whole:
+		return signals.Report{}, c.malformed()
 	}
-	return report, nil
+	return signals.Report{
+		Subject:    subject,
+		Name:       object.GetName(),
+		Superseded: head.ttl == "0s",
+		Updated:    cmp.Or(moment(head.updated), moment(head.created)),
+		Artifact: candorv1alpha1.Artifact{
+			Registry: signals.Cut(head.registry, 256), Repository: signals.Cut(head.repository, 256),
+			Tag: signals.Cut(head.tag, 128), Digest: signals.Cut(head.digest, 160),
+		},
+		Entries: entries,
+	}, nil
+}
+
+func (c compacter) malformed() *signals.Drop {
+	return &signals.Drop{Reason: signals.DropMalformed, Detail: "this is no " + c.kind.Kind}
 }
 
 // moment reads a time; zero where there is none.

@@ -17,7 +17,7 @@ import (
 )
 
 func TestAVulnerabilityReportBecomesEntries(t *testing.T) {
-	report, err := Vulnerabilities().Translate(web([]any{builder.Vulnerability("CVE-2026-1", "openssl", "HIGH")}))
+	report, err := read(Vulnerabilities(), web([]any{builder.Vulnerability("CVE-2026-1", "openssl", "HIGH")}))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(report).To(BeComparableTo(signals.Report{
 		Subject: signals.Subject{Namespace: "team-a", Kind: "ReplicaSet", Name: "web-7d9f8c6b5", Container: "nginx"},
@@ -35,7 +35,7 @@ func TestFailedChecksBecomeEntriesAndPassedOnesDoNot(t *testing.T) {
 	absent := builder.Check("KSV021", "LOW", false, "only a flag that is true passes a check")
 	delete(absent, "success")
 	for _, class := range []signals.Class{ConfigAudits(), RBACAssessments()} {
-		report, err := class.Translate(builder.CheckReport(class.Kind.Kind, "team-a", "Service", "web", []any{
+		report, err := read(class, builder.CheckReport(class.Kind.Kind, "team-a", "Service", "web", []any{
 			untold, builder.Check("KSV014", "HIGH", false, "Service 'web' is open"), builder.Check("KSV001", "CRITICAL", true, "passed"), absent,
 		}))
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -55,7 +55,7 @@ func TestTextOfAReportIsMadeHarmless(t *testing.T) {
 	entry := builder.Vulnerability(" CVE-2026-1\n", "open\tssl\x1b[31m", "HIGH")
 	entry["installedVersion"] = "1.0\u202e\u200b\x00\xff"
 	entry["fixedVersion"] = strings.Repeat("9", 600)
-	report, err := Vulnerabilities().Translate(web([]any{entry}))
+	report, err := read(Vulnerabilities(), web([]any{entry}))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(report.Entries).To(BeComparableTo([]signals.Entry{{
 		Rank: signals.High, ID: "CVE-2026-1", Package: "open ssl[31m", Installed: "1.0", Fixed: strings.Repeat("9", 509) + "…",
@@ -64,12 +64,12 @@ func TestTextOfAReportIsMadeHarmless(t *testing.T) {
 
 func TestAReportSaysWhetherItIsSupersededAndWhenItWasWritten(t *testing.T) {
 	g := NewWithT(t)
-	report, err := Vulnerabilities().Translate(web(nil, withEntries, builder.Superseded))
+	report, err := read(Vulnerabilities(), web(nil, withEntries, builder.Superseded))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(report.Superseded).To(BeTrue())
 
 	created := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
-	report, err = Vulnerabilities().Translate(web(nil, withEntries, func(u *unstructured.Unstructured) {
+	report, err = read(Vulnerabilities(), web(nil, withEntries, func(u *unstructured.Unstructured) {
 		unstructured.RemoveNestedField(u.Object, "report", "updateTimestamp")
 		_ = unstructured.SetNestedField(u.Object, created.Format(time.RFC3339), "metadata", "creationTimestamp")
 	}))
@@ -119,11 +119,11 @@ func TestTheSubjectIsFoundWhereverItsNameStands(t *testing.T) {
 		"in the controller alone": {roleReport("proxy", unlabel, unannotate), role("proxy")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			report, _, err := classes.Translate(test.report)
+			report, err := read(classOf(test.report), test.report)
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 			NewWithT(t).Expect(report.Subject).To(Equal(test.want))
-			_, class, _ := classes.Translate(test.report)
-			again, err := class.Translate(compact(t, class, test.report).(*unstructured.Unstructured))
+			class := classOf(test.report)
+			again, err := read(class, compact(t, class, test.report).(*unstructured.Unstructured))
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 			NewWithT(t).Expect(again.Subject).To(Equal(test.want), "from memory")
 		})
@@ -139,7 +139,7 @@ func TestG18EveryOneOfTenThousandHashNamedReportsIsRead(t *testing.T) {
 		if n%2 == 1 {
 			change = append(change, builder.Superseded)
 		}
-		report, err := Vulnerabilities().Translate(builder.VulnerabilityReport("team-a", "ReplicaSet", name, "nginx", builder.Vulnerabilities(1, "HIGH"), change...))
+		report, err := read(Vulnerabilities(), builder.VulnerabilityReport("team-a", "ReplicaSet", name, "nginx", builder.Vulnerabilities(1, "HIGH"), change...))
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(report.Subject.Name).To(Equal(name))
 		NewWithT(t).Expect(report.Entries).To(HaveLen(1))
@@ -160,7 +160,7 @@ func TestScanJobsOfTheScannerItselfAreLeftOut(t *testing.T) {
 		"a Job whose name only contains the word": {"Job", "nightly-scan-vulnerabilityreport-1", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Vulnerabilities().Translate(builder.VulnerabilityReport("team-a", test.kind, test.name, "c", builder.Vulnerabilities(1, "HIGH")))
+			_, err := read(Vulnerabilities(), builder.VulnerabilityReport("team-a", test.kind, test.name, "c", builder.Vulnerabilities(1, "HIGH")))
 			if !test.dropped {
 				NewWithT(t).Expect(err).NotTo(HaveOccurred())
 				return

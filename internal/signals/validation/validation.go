@@ -7,18 +7,15 @@ package validation
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
+	"github.com/candor-dev/candor/internal/signals"
 	"github.com/candor-dev/candor/internal/signals/policy"
 )
-
-var fingerprint = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // SignalPolicy returns warnings about a policy; old is nil for a new one. known are the providers of this version.
 func SignalPolicy(old, p *candorv1alpha1.SignalPolicy, known []string) []string {
@@ -29,6 +26,12 @@ func SignalPolicy(old, p *candorv1alpha1.SignalPolicy, known []string) []string 
 			warnings = append(warnings, fmt.Sprintf("%s: no provider named %q exists; known: %s",
 				spec.Child("providers").Index(i), name, strings.Join(known, ", ")))
 		}
+	}
+	switch named, has := slices.Contains(p.Spec.Providers, signals.Posted), p.Spec.WebhookReceiver != nil; {
+	case named && !has:
+		warnings = append(warnings, "spec.webhookReceiver: is missing, so that the provider webhook takes no signals")
+	case has && !named:
+		warnings = append(warnings, "spec.providers: does not name webhook, so that spec.webhookReceiver takes no signals")
 	}
 	if names := FieldsWithoutEffect(p); len(names) > 0 {
 		warnings = append(warnings, strings.Join(names, ", ")+": accepted for compatibility, without effect in this version")
@@ -52,8 +55,6 @@ func FieldsWithoutEffect(p *candorv1alpha1.SignalPolicy) []string {
 		name string
 		set  bool
 	}{
-		{"spec.webhook", p.Spec.Webhook != nil},
-		{"spec.webhookReceiver", p.Spec.WebhookReceiver != nil},
 		{"spec.gitOpsRepo", p.Spec.GitOpsRepo != nil},
 		{"spec.pullRequestBudget", p.Spec.PullRequestBudget != nil},
 	} {
@@ -70,19 +71,4 @@ func OperatingFieldsWithoutEffect(p *candorv1alpha1.OperatingPolicy) []string {
 		return []string{"spec.pullRequestRateLimit"}
 	}
 	return nil
-}
-
-// Suppression returns warnings about a Suppression at the time now. None of them is an error: a manifest that was right
-// once must still apply when a cluster is rebuilt from it.
-func Suppression(s *candorv1alpha1.Suppression, now time.Time) []string {
-	var warnings []string
-	if !fingerprint.MatchString(s.Spec.Fingerprint) {
-		warnings = append(warnings, fmt.Sprintf("spec.fingerprint: %q is no fingerprint, which has 64 digits of 0-9a-f, and mutes nothing: "+
-			"copy it whole with kubectl get finding NAME -o jsonpath='{.status.fingerprint}'", s.Spec.Fingerprint))
-	}
-	if at := s.Spec.ExpiresAt; at != nil && !at.After(now) {
-		warnings = append(warnings, fmt.Sprintf("spec.expiresAt: %s has passed, so this mutes nothing: set a later time, or leave it out to mute until the content changes",
-			at.UTC().Format(time.RFC3339)))
-	}
-	return warnings
 }
