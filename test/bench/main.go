@@ -89,6 +89,10 @@ func run(ctx context.Context, s size) error {
 // signals runs the steps of the reports.
 func (b *bench) signals(ctx context.Context) error {
 	s := b.size
+	if err := b.listen(); err != nil {
+		return err
+	}
+	defer b.sinks.Close()
 	fmt.Printf("%d reports of %d entries in %d namespaces, %d parallel requests\n", s.reports, s.entries, s.namespaces, s.workers)
 	for _, step := range []struct {
 		name string
@@ -99,6 +103,7 @@ func (b *bench) signals(ctx context.Context) error {
 		{"bare: update their statuses", b.bareStatuses},
 		{"bare: remove them", b.bareRemove},
 		{"settle: start Candor on all reports", b.settle},
+		{"first install: tell each sink what there is", b.firstSync},
 		{"restart (G3): start Candor on what is settled", b.restart},
 		{"ttl wave (G4): delete every report and add it again", b.wave},
 		{"steady (G13): change 50 reports a second", b.steady},

@@ -69,5 +69,6 @@ func (b *bench) summary() {
 		b.settled.Seconds()/bare.Seconds(), bare.Seconds(), n/b.settled.Seconds())
 	fmt.Printf("G13: %d changes at %d a second reached the status in %.2f s (p50), %.2f s (p99)\n", len(b.lags), steadyRate,
 		percentile(b.lags, 50).Seconds(), percentile(b.lags, 99).Seconds())
+	b.sayTold()
 	fmt.Printf("G2: peak memory %d MiB\n", b.peak)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/candor-dev/candor/internal/signals/policy"
 	"github.com/candor-dev/candor/internal/signals/trivy"
 	"github.com/candor-dev/candor/test/builder"
+	"github.com/candor-dev/candor/test/fakes/sinkserver"
 	"github.com/candor-dev/candor/test/kube"
 )
 
@@ -33,6 +34,8 @@ type bench struct {
 	manager *process
 	// folder holds the binary, its kubeconfig and its log.
 	folder string
+	// sinks is where people are told.
+	sinks *sinkserver.Server
 
 	bare    []*candorv1alpha1.Finding
 	created time.Duration
@@ -71,7 +74,7 @@ func (b *bench) load(ctx context.Context) error {
 		if err := b.cluster.Client.Create(ctx, ns); err != nil {
 			return fmt.Errorf("creating a namespace: %w", err)
 		}
-		if err := b.cluster.Client.Create(ctx, builder.Policy(ns.Name, "default", []string{"trivy"})); err != nil {
+		if err := b.cluster.Client.Create(ctx, builder.Policy(ns.Name, "default", []string{"trivy"}, b.telling)); err != nil {
 			return fmt.Errorf("creating a policy: %w", err)
 		}
 	}
@@ -119,10 +122,11 @@ func (b *bench) bareCreates(ctx context.Context) error {
 
 func (b *bench) finding(i int) *candorv1alpha1.Finding {
 	class := trivy.Vulnerabilities()
-	report, err := class.Translate(b.report(i))
+	reports, err := class.Reports(b.report(i))
 	if err != nil {
 		panic(err)
 	}
+	report := reports[0]
 	id := signals.Identity{Provider: "trivy", Namespace: bareNamespace, Kind: "Deployment", Name: workload(i), Container: "nginx"}
 	return &candorv1alpha1.Finding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: bareNamespace, Name: id.FindingName(), Labels: map[string]string{candorv1alpha1.LabelOutcome: "open"}},
@@ -157,7 +161,7 @@ func (b *bench) bareRemove(ctx context.Context) error {
 
 func (b *bench) settle(ctx context.Context) (err error) {
 	start := time.Now()
-	if b.manager, err = b.startManager(ctx); err != nil {
+	if b.manager, err = b.startTelling(ctx); err != nil {
 		return err
 	}
 	err = b.manager.await(ctx, `candor_findings{outcome="StillPresent"`, float64(b.size.reports))
@@ -169,7 +173,7 @@ func (b *bench) restart(ctx context.Context) (err error) {
 	if err := b.manager.stop(); err != nil {
 		return err
 	}
-	if b.manager, err = b.startManager(ctx); err != nil {
+	if b.manager, err = b.startTelling(ctx); err != nil {
 		return err
 	}
 	return b.manager.await(ctx, `candor_reports_ingested_total{provider="trivy",result="unchanged"`, float64(b.size.reports))

@@ -139,7 +139,30 @@ func CheckReport(reportKind, namespace, kind, name string, checks []any, change 
 	return report
 }
 
-// Report makes a report of any kind with a body.
+// Secret is an entry of an ExposedSecretReport. match is what Trivy Operator shows of the secret.
+func Secret(ruleID, target, severity, match string) map[string]any {
+	return map[string]any{
+		"ruleID": ruleID, "target": target, "severity": severity, "match": match, "category": "Stripe", "title": "Stripe Secret Key",
+	}
+}
+
+// SecretReport makes an ExposedSecretReport of a container of an object.
+func SecretReport(namespace, kind, name, container string, secrets []any, change ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
+	report := Report("ExposedSecretReport", namespace, kind, name, map[string]any{
+		"artifact": map[string]any{"repository": "shop/web", "tag": "1.27"},
+		"registry": map[string]any{"server": "index.docker.io"},
+		"summary":  map[string]any{"criticalCount": int64(0), "highCount": int64(0), "mediumCount": int64(0), "lowCount": int64(0)},
+		"secrets":  secrets,
+	})
+	report.SetName(strings.ToLower(kind) + "-" + name + "-" + container)
+	label(report, "trivy-operator.container.name", container)
+	for _, c := range change {
+		c(report)
+	}
+	return report
+}
+
+// Report makes a report of any kind of Trivy Operator with a body.
 func Report(reportKind, namespace, kind, name string, body map[string]any) *unstructured.Unstructured {
 	body["updateTimestamp"] = "2026-11-01T10:00:00Z"
 	body["scanner"] = map[string]any{"name": "Trivy", "vendor": "Aqua Security", "version": "0.72.0"}
@@ -162,7 +185,7 @@ func Report(reportKind, namespace, kind, name string, body map[string]any) *unst
 
 var apiVersions = map[string]string{
 	"ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "Job": "batch/v1", "CronJob": "batch/v1",
-	"Pod": "v1", "ReplicationController": "v1", "Service": "v1", "Role": "rbac.authorization.k8s.io/v1",
+	"Deployment": "apps/v1", "Pod": "v1", "ReplicationController": "v1", "Service": "v1", "Role": "rbac.authorization.k8s.io/v1",
 }
 
 func label(report *unstructured.Unstructured, key, value string) {

@@ -29,7 +29,7 @@ func TestWalk(t *testing.T) {
 	t.Log(out.String())
 	g.Expect(err).NotTo(HaveOccurred())
 
-	g.Expect(results).To(HaveLen(11))
+	g.Expect(results).To(HaveLen(16))
 	for i, want := range []struct {
 		step     string
 		findings int
@@ -64,6 +64,10 @@ func TestWalk(t *testing.T) {
 			3,
 		},
 		{"second rescan", 9 + teams, nil, kube.Counts{}, 0},
+		{"sinks", 9 + teams, nil, kube.Counts{}, 0},
+		{"third rescan", 9 + teams, nil, kube.Counts{}, 0},
+		// One write with the event, and one for its delivery.
+		{"told", 9 + teams, []string{"1 Resolved"}, kube.Counts{"patch findings": 1, "update findings/status": 2}, 0},
 	} {
 		got := results[i]
 		g.Expect(got.reports).To(Equal(want.findings+5), want.step)
@@ -72,6 +76,12 @@ func TestWalk(t *testing.T) {
 		g.Expect(got.writes.Without("signalpolicies", "operatingpolicies")).To(Equal(want.writes), want.step)
 		g.Expect(got.asked).To(Equal(want.asked), want.step)
 	}
+	posted, repeated := results[14], results[15]
+	g.Expect(posted.changes).To(ContainElement("1 new"))
+	g.Expect(posted.writes).To(HaveKeyWithValue("create findings", 1))
+	g.Expect(posted.asked).To(Equal(1))
+	g.Expect(repeated.writes.Without("signalpolicies")).To(BeEmpty())
+	g.Expect(repeated.asked).To(BeZero())
 	for _, quiet := range results[1:3] {
 		g.Expect(quiet.writes).NotTo(HaveKey("update signalpolicies/status"), quiet.title)
 	}
@@ -83,6 +93,8 @@ func TestWalk(t *testing.T) {
 		`The Ledger counted 8 calls and (\d+) tokens`).FindStringSubmatch(out.String())
 	g.Expect(counted).To(HaveLen(4))
 	g.Expect(number(g, counted[1]) + number(g, counted[2])).To(Equal(number(g, counted[3])))
+	g.Expect(out.String()).To(ContainSubstring(`Answers: 202 {"result":"created"}, then 202 {"result":"unchanged"}, then 401 `))
+	g.Expect(out.String()).To(ContainSubstring("23 messages for 28 open Findings in 23 namespaces."))
 	g.Expect(out.String()).NotTo(ContainSubstring("\x1b"), "colors outside of a terminal")
 	left, err := os.ReadDir(temporary)
 	g.Expect(err).NotTo(HaveOccurred())

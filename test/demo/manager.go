@@ -23,6 +23,7 @@ import (
 
 	"github.com/candor-dev/candor/internal/app"
 	"github.com/candor-dev/candor/test/fakes/fleetserver"
+	"github.com/candor-dev/candor/test/fakes/sinkserver"
 	"github.com/candor-dev/candor/test/kube"
 )
 
@@ -42,14 +43,20 @@ type manager struct {
 	// inventory knows the owners of as many hosts as known says.
 	inventory *httptest.Server
 	known     atomic.Int64
-	cancel    context.CancelFunc
+	// chat is where every team is told.
+	chat         *sinkserver.Server
+	wakePolicies chan event.GenericEvent
+	// signals is where other tools post, with a certificate that signalCA vouches for.
+	signals  string
+	signalCA []byte
+	cancel   context.CancelFunc
 	// done is closed when the manager has ended, with err.
 	done chan struct{}
 	err  error
 }
 
 func startManager(ctx context.Context, cluster *kube.Cluster, home string) (*manager, error) {
-	m := &manager{counter: kube.NewCounter(), logPath: filepath.Join(home, "manager.log"), done: make(chan struct{}), clock: &movableClock{}, wake: make(chan event.GenericEvent)}
+	m := &manager{counter: kube.NewCounter(), logPath: filepath.Join(home, "manager.log"), done: make(chan struct{}), clock: &movableClock{}, wake: make(chan event.GenericEvent), wakePolicies: make(chan event.GenericEvent)}
 	var err error
 	if m.log, err = os.OpenFile(m.logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
 		return nil, fmt.Errorf("making the manager's log: %w", err)
@@ -71,8 +78,11 @@ func startManager(ctx context.Context, cluster *kube.Cluster, home string) (*man
 	if err := m.fleetFolder(home, &o.Fleet); err != nil {
 		return nil, err
 	}
+	if err := errors.Join(m.sinks(home, &o.Notify), m.receiver(home, &o.Receiver)); err != nil {
+		return nil, err
+	}
 	running, cancel := context.WithCancel(ctx)
-	mgr, err := app.New(running, config, o, app.Parts{Clock: m.clock, WakeFindings: m.wake, Several: true}) // go test -count runs one after the other
+	mgr, err := app.New(running, config, o, app.Parts{Clock: m.clock, WakeFindings: m.wake, WakeSignalPolicies: m.wakePolicies, Several: true}) // go test -count runs one after the other
 	if err != nil {
 		cancel()
 		return nil, err
@@ -90,6 +100,7 @@ func (m *manager) stop() error {
 	<-m.done
 	m.fleet.Close()
 	m.inventory.Close()
+	m.chat.Close()
 	return errors.Join(m.err, m.log.Close())
 }
 

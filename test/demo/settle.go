@@ -47,8 +47,12 @@ func (d *demo) wait(ctx context.Context, what string, done wait.ConditionWithCon
 // serving waits until the manager watches every kind of report.
 func (d *demo) serving(ctx context.Context) error {
 	return d.wait(ctx, "the manager to watch the reports", func(context.Context) (bool, error) {
-		up, err := metric("candor_provider_up", nil)
-		return int(up) == len(d.classes), err
+		for _, class := range d.classes {
+			if up, err := metric("candor_provider_up", prometheus.Labels{"provider": class.Provider}); err != nil || up == 0 {
+				return false, err
+			}
+		}
+		return true, nil
 	})
 }
 

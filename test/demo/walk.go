@@ -21,7 +21,7 @@ func (d *demo) walk(ctx context.Context) ([]result, error) {
 	d.introduce()
 	var results []result
 	for _, chapter := range []func(context.Context) ([]result, error){
-		d.arrive, d.nothingNew, d.repair, d.accept, d.sum, d.preview, d.pay, d.free, d.askNothing, d.account, d.manageFleet,
+		d.arrive, d.nothingNew, d.repair, d.accept, d.sum, d.preview, d.pay, d.free, d.askNothing, d.account, d.tell, d.takeSignals, d.manageFleet,
 	} {
 		more, err := chapter(ctx)
 		results = append(results, more...)

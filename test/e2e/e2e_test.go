@@ -201,7 +201,13 @@ func newAccount(ctx context.Context, namespace, name string) string {
 // forwardMetrics returns an address of the metrics Service on this machine: a token does not pass the API server's own proxy.
 func forwardMetrics() string {
 	GinkgoHelper()
-	cmd := exec.Command(kubectlName(), "-n", system, "port-forward", "service/candor-controller-manager-metrics-service", ":https")
+	return forward("service/candor-controller-manager-metrics-service", "https")
+}
+
+// forward forwards a port until the end of the node that calls it, and returns the address.
+func forward(to, port string) string {
+	GinkgoHelper()
+	cmd := exec.Command(kubectlName(), "-n", system, "port-forward", to, ":"+port) //nolint:gosec // names of the tests
 	session, err := gexec.Start(cmd, gbytes.NewBuffer(), GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { session.Kill().Wait() })

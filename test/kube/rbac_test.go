@@ -58,14 +58,14 @@ func TestAMissingFileIsNamed(t *testing.T) {
 
 func TestTrivyCRDsCarryTheirSource(t *testing.T) {
 	g := NewWithT(t)
-	names, err := trivyNames()
+	names, err := crdNames(trivyCRDs)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(names).To(ConsistOf("vulnerabilityreports", "configauditreports", "rbacassessmentreports"))
+	g.Expect(names).To(ConsistOf("vulnerabilityreports", "configauditreports", "rbacassessmentreports", "exposedsecretreports"))
 	for _, name := range names {
-		crd, err := trivyCRD(name)
+		crd, err := readCRD(trivyCRDs, name)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(crd.GetName()).To(Equal(name + ".aquasecurity.github.io"))
-		content, err := trivyFiles.ReadFile(trivyCRDs + "/" + name + ".yaml")
+		content, err := crdFiles.ReadFile(trivyCRDs + "/" + name + ".yaml")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(string(content)).To(HavePrefix("# Source: github.com/aquasecurity/trivy-operator"))
 	}

@@ -59,7 +59,7 @@ func work(t *testing.T) (atWork, waits families) {
 	arrange(ctx, g, cluster.Client, server)
 	manageFleet(ctx, g, cluster.Client, fleet, startInventory(t))
 
-	await(g, "candor_reports_dropped_total", "candor_llm_calls_total", "candor_enrichment_skipped_total")
+	await(g, "candor_reports_dropped_total", "candor_llm_calls_total", "candor_enrichment_skipped_total", "candor_notification_sinks")
 	var web client.Object = builder.VulnerabilityReport(namespace, "StatefulSet", "web", "main", []any{})
 	stored := web.DeepCopyObject().(*unstructured.Unstructured)
 	g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(web), stored)).To(Succeed())
@@ -106,7 +106,9 @@ func arrange(ctx context.Context, g Gomega, c client.Client, server *llmserver.S
 				Budget: &candorv1alpha1.CostBudget{MaxCalls: ptr.To[int32](1)},
 			},
 		},
-		builder.Policy(namespace, "default", []string{"trivy"}),
+		builder.Policy(namespace, "default", []string{"trivy"}, func(p *candorv1alpha1.SignalPolicy) {
+			p.Spec.Webhook = &candorv1alpha1.Webhook{URL: "https://10.0.0.1"} // a closed network
+		}),
 		builder.StatefulSet(namespace, "web"), builder.StatefulSet(namespace, "api"),
 		builder.VulnerabilityReport(namespace, "StatefulSet", "web", "main", builder.Vulnerabilities(2, "CRITICAL")),
 		builder.VulnerabilityReport(namespace, "StatefulSet", "api", "main", builder.Vulnerabilities(3, "HIGH")),

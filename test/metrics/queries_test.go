@@ -36,6 +36,9 @@ var values = map[string][]string{
 		string(candorv1alpha1.OutcomeStillPresent), string(candorv1alpha1.OutcomeRecurred), string(candorv1alpha1.OutcomeResolved),
 		string(candorv1alpha1.OutcomeWorkloadGone), string(candorv1alpha1.OutcomeStale), string(candorv1alpha1.OutcomeOutOfPolicy),
 	},
+	"state": {
+		string(candorv1alpha1.SinkWaiting), string(candorv1alpha1.SinkActive), string(candorv1alpha1.SinkFailing), string(candorv1alpha1.SinkMisconfigured),
+	},
 	"kind": {"ExternalAttributeSync"},
 	"reason": {
 		signals.DropMalformed, signals.DropNoResourceName, signals.DropScanJob, signals.DropOwnerGone, signals.DropRejected,

@@ -300,6 +300,26 @@ func TestRules(t *testing.T) {
 		"the rest of the budget lasts for hours yet":  {but(healthy(), `candor_budget_remaining{unit="tokens"} 1000000-1000x400`), 3 * time.Hour, nil},
 		"the window frees as much as is spent":        {but(healthy(), `candor_budget_remaining{unit="calls"} 3x400`), 3 * time.Hour, nil},
 		"a manager that has just started spends fast": {but(healthy(), `candor_budget_remaining{unit="calls"} 200-3x50`), 45 * time.Minute, nil},
+		"a sink takes nothing, and another has no Secret": {
+			healthy(`candor_notification_sinks{sink_type="Slack", state="Failing"} _x60 2x100`, `candor_notification_sinks{sink_type="Webhook", state="Misconfigured"} _x60 1x100`,
+				`candor_notification_sinks{sink_type="Slack", state="Active"} 5x400`), 95 * time.Minute,
+			[]alert{
+				{
+					`CandorNotificationsFailing{namespace="candor-system", sink_type="Slack", state="Failing", severity="warning"}`,
+					"People are not told of Findings: sinks of the type Slack are Failing.",
+					"For 30 minutes 2 sinks of the type Slack have taken nothing. What they are to be told is kept for a day.",
+				},
+				{
+					`CandorNotificationsFailing{namespace="candor-system", sink_type="Webhook", state="Misconfigured", severity="warning"}`,
+					"People are not told of Findings: sinks of the type Webhook are Misconfigured.",
+					"For 30 minutes 1 sinks of the type Webhook have taken nothing. What they are to be told is kept for a day.",
+				},
+			},
+		},
+		"a sink has taken nothing for 20 minutes": {healthy(`candor_notification_sinks{sink_type="Slack", state="Failing"} _x60 2x20 _x100`), 81 * time.Minute, nil},
+		"sinks are told, or wait for a first sync": {
+			healthy(`candor_notification_sinks{sink_type="Slack", state="Active"} 5x400`, `candor_notification_sinks{sink_type="Slack", state="Waiting"} 5x400`), 3 * time.Hour, nil,
+		},
 		"every fifth pass fails": {
 			but(healthy(), `controller_runtime_reconcile_errors_total{controller="finding"} 0+2x400`), 2 * time.Hour,
 			[]alert{{

@@ -11,14 +11,18 @@
 //	GET  /calls                   the names of the procedures of the API that were called, in the order of arrival
 //	GET  /records                 what an inventory knows of collectors, for ExternalAttributeSyncs
 //	POST /records                 replaces that
+//	POST /told                    takes what a sink is posted
+//	GET  /told                    all of that, in the order of arrival
 package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"sync"
 	"sync/atomic"
 
 	collectorv1 "github.com/grafana/fleet-management-api/api/gen/proto/go/collector/v1"
@@ -63,6 +67,9 @@ func sideDoor(fake *fleetserver.Server) http.Handler {
 		records.Store(body)
 		return nil
 	}))
+	told := &messages{bodies: []json.RawMessage{}}
+	mux.Handle("GET /told", show(told.all))
+	mux.Handle("POST /told", take(told.add))
 	mux.Handle("POST /credentials", take(func(body []byte) error {
 		var given struct{ Username, Password string }
 		if err := json.Unmarshal(body, &given); err != nil {
@@ -72,6 +79,28 @@ func sideDoor(fake *fleetserver.Server) http.Handler {
 		return nil
 	}))
 	return mux
+}
+
+// messages are what was posted. It is safe for concurrent use.
+type messages struct {
+	mu     sync.Mutex
+	bodies []json.RawMessage
+}
+
+func (m *messages) add(body []byte) error {
+	if !json.Valid(body) {
+		return errors.New("no JSON")
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.bodies = append(m.bodies, body)
+	return nil
+}
+
+func (m *messages) all() ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return json.Marshal(m.bodies)
 }
 
 func callsOf(fake *fleetserver.Server) []string {

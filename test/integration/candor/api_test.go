@@ -90,7 +90,9 @@ var _ = Describe("The API", Ordered, ContinueOnFailure, func() {
 		Eventually(w.policy(ctx, "signalpolicy-sample", candorv1alpha1.ConditionReady)).Should(HavePrefix("True/Active"))
 		Expect(w.policy(ctx, "signalpolicy-sample", candorv1alpha1.ConditionFieldsWithoutEffect)()).To(Equal(
 			"True/NoEffect: Accepted for compatibility, without effect in this version: " +
-				"spec.webhook, spec.webhookReceiver, spec.gitOpsRepo, spec.pullRequestBudget."))
+				"spec.gitOpsRepo, spec.pullRequestBudget."))
+		Expect(w.policy(ctx, "signalpolicy-sample", candorv1alpha1.ConditionReceiving)()).To(Equal(
+			"False/ProviderNotNamed: spec.webhookReceiver is there, and spec.providers does not name webhook: add it."))
 		id := signals.Identity{Provider: "trivy", Namespace: w.namespace, Kind: "Deployment", Name: "api"}
 		Eventually(w.verified(ctx, "finding-sample")).Should(Equal("Stale, False/Foreign: Nothing keeps this Finding up to date, " +
 			"since it does not have the name of its identity, " + id.FindingName() + ": delete it."))
@@ -155,10 +157,10 @@ var _ = Describe("The API", Ordered, ContinueOnFailure, func() {
 		Expect(rows[f.Name]).To(Equal([]any{f.Name, "HIGH", "Deployment/web", "nginx", "StillPresent", "Muted", "3 high"}))
 
 		columns, rows = w.table(ctx, "signalpolicies")
-		Expect(columns).To(Equal([]string{"Name", "Providers", "Min", "Findings", "Open", "Calls", "Left", "Ready", "Reason", "Age"}))
-		Expect(rows["default"]).To(HaveLen(9))
+		Expect(columns).To(Equal([]string{"Name", "Providers", "Min", "Findings", "Open", "Calls", "Left", "Ready", "Reason", "Notifying", "Age"}))
+		Expect(rows["default"]).To(HaveLen(10))
 		Expect(rows["default"][:3]).To(Equal([]any{"default", `["trivy"]`, "HIGH"}))
-		Expect(rows["default"][5:]).To(Equal([]any{nil, nil, "True", "Active"}), "there is no model to spend on")
+		Expect(rows["default"][5:]).To(Equal([]any{nil, nil, "True", "Active", nil}), "there is no model to spend on")
 
 		columns, rows = w.table(ctx, "suppressions")
 		Expect(columns).To(Equal([]string{"Name", "Muted", "Finding", "Until", "Ready", "State", "Why", "Age"}))

@@ -25,7 +25,7 @@ import (
 // fixturesVariable names a folder of reports that the real Trivy Operator wrote, a report a file.
 const fixturesVariable = "CANDOR_TRIVY_FIXTURES"
 
-var trivyClasses = signals.Classes{trivy.Vulnerabilities(), trivy.ConfigAudits(), trivy.RBACAssessments()}
+var trivyClasses = signals.Classes{trivy.Vulnerabilities(), trivy.ConfigAudits(), trivy.RBACAssessments(), trivy.ExposedSecrets()}
 
 var _ = Describe("Reports of the real Trivy Operator", Ordered, ContinueOnFailure, func() {
 	var manager *world
@@ -50,7 +50,7 @@ var _ = Describe("Reports of the real Trivy Operator", Ordered, ContinueOnFailur
 			report := w.load(file)
 			class, known := classOf(report)
 			if !known {
-				_, _, err := trivyClasses.Translate(report)
+				_, _, err := trivyClasses.Reports(report)
 				Expect(err).To(MatchError(And(HavePrefix(signals.DropUnsupportedKind), ContainSubstring(report.GetKind()))))
 				Expect(meta.IsNoMatchError(cluster.Client.Create(ctx, report))).To(BeTrue(), "no such CRD is installed, and none is missed")
 				return
@@ -66,7 +66,7 @@ func (w *world) ingest(ctx context.Context, in *world, class signals.Class, repo
 	GinkgoHelper()
 	filtered := w.metric("candor_reports_ingested_total", "provider", class.Provider, "result", "filtered")
 	before, dropped := filtered(), w.metric("candor_reports_dropped_total")
-	in.apply(ctx, builder.Policy(in.namespace, "default", []string{"trivy", "trivy/config", "trivy/rbac"}, atLeast(candorv1alpha1.SeverityLow),
+	in.apply(ctx, builder.Policy(in.namespace, "default", trivyClasses.Providers(), atLeast(candorv1alpha1.SeverityLow),
 		func(p *candorv1alpha1.SignalPolicy) { p.Spec.UnknownSeverity = candorv1alpha1.UnknownLow }))
 	kind, name := in.applyOwner(ctx, report)
 	in.apply(ctx, report)
@@ -103,6 +103,7 @@ func entries(report *unstructured.Unstructured) int {
 	for list, keys := range map[string][]string{
 		"vulnerabilities": {"vulnerabilityID", "resource", "installedVersion", "fixedVersion", "severity"},
 		"checks":          {"checkID", "severity"},
+		"secrets":         {"ruleID", "target", "severity"},
 	} {
 		items, _, _ := unstructured.NestedSlice(report.Object, "report", list)
 		for _, each := range items {

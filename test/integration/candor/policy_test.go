@@ -57,13 +57,13 @@ var _ = Describe("The status of a policy", Ordered, ContinueOnFailure, func() {
 	It("policy-compatibility: says which fields of it have no effect, until they are gone", func(ctx SpecContext) {
 		p := builder.Policy(w.namespace, "old", []string{"trivy"}, func(p *candorv1alpha1.SignalPolicy) {
 			p.Spec.Budget = &candorv1alpha1.Budget{MaxCalls: 100} // which has one
-			p.Spec.Webhook = &candorv1alpha1.Webhook{URL: "https://example.com/hook"}
+			p.Spec.PullRequestBudget = &candorv1alpha1.PullRequestBudget{MaxPullRequests: 1}
 		})
 		w.apply(ctx, p)
 		Eventually(w.policy(ctx, "old", candorv1alpha1.ConditionFieldsWithoutEffect)).Should(
-			Equal("True/NoEffect: Accepted for compatibility, without effect in this version: spec.webhook."))
+			Equal("True/NoEffect: Accepted for compatibility, without effect in this version: spec.pullRequestBudget."))
 		Expect(w.policy(ctx, "old", candorv1alpha1.ConditionReady)()).To(HavePrefix("True/Active"))
-		Expect(cluster.Client.Patch(ctx, p, merge(`{"spec": {"webhook": null}}`))).To(Succeed())
+		Expect(cluster.Client.Patch(ctx, p, merge(`{"spec": {"pullRequestBudget": null}}`))).To(Succeed())
 		Eventually(w.policy(ctx, "old", candorv1alpha1.ConditionFieldsWithoutEffect)).Should(BeEmpty())
 	})
 

@@ -47,7 +47,7 @@ var _ = Describe("A provider", func() {
 		sentence := fmt.Sprintf("False/ProviderUnavailable: "+absent, "VulnerabilityReport", "trivy")
 		Eventually(w.policy(ctx, "default", candorv1alpha1.ConditionReady)).Should(Equal(sentence))
 		Expect(w.policy(ctx, "default", candorv1alpha1.ConditionProviderAvailable)()).To(Equal(sentence))
-		Expect(w.providersUp()).To(Equal(map[string]float64{"trivy": 0, "trivy/config": 0, "trivy/rbac": 0}))
+		Expect(w.providersUp()).To(Equal(serves()))
 
 		Expect(cluster.InstallTrivyCRDs(ctx)).To(Succeed())
 		// The API server takes reports a moment before it says so in its discovery.
@@ -62,7 +62,7 @@ var _ = Describe("A provider", func() {
 		w := newWorld(ctx)
 		w.startWithDB(ctx, "trivy")
 		withoutTrivy(ctx)
-		Eventually(w.providersUp).Should(Equal(map[string]float64{"trivy": 0, "trivy/config": 0, "trivy/rbac": 0}))
+		Eventually(w.providersUp).Should(Equal(serves()))
 		Eventually(w.policy(ctx, "default", candorv1alpha1.ConditionReady)).Should(
 			Equal(fmt.Sprintf("False/ProviderUnavailable: "+absent, "VulnerabilityReport", "trivy")))
 		errors := errorLines()
@@ -94,7 +94,7 @@ var _ = Describe("A provider", func() {
 		}
 		Eventually(w.policy(ctx, "default", candorv1alpha1.ConditionReady)).Should(Equal(fmt.Sprintf(
 			"False/ProviderUnavailable: Watching VulnerabilityReport. Watching ConfigAuditReport. "+absent, "RbacAssessmentReport", "trivy/rbac")))
-		Expect(w.providersUp()).To(Equal(map[string]float64{"trivy": 1, "trivy/config": 1, "trivy/rbac": 0}))
+		Expect(w.providersUp()).To(Equal(serves("trivy", "trivy/config", "trivy/secrets")))
 	})
 
 	It("no-right: that may not be read says so in words, holds nothing up, and recovers when the right is granted", func(ctx SpecContext) {
@@ -117,12 +117,12 @@ var _ = Describe("A provider", func() {
 
 	It("unknown-provider: is named in the policy with those that exist, and the others of the policy work", func(ctx SpecContext) {
 		w := newWorld(ctx)
+		unknown := fmt.Sprintf("False/UnknownProvider: No provider named %q exists; known: %s.", "falco", knownProviders())
 		w.startWithDB(ctx, "falco", "trivy")
 		Eventually(w.policy(ctx, "default", candorv1alpha1.ConditionReady)).Should(Equal(
-			`False/UnknownProvider: No provider named "falco" exists; known: trivy, trivy/config, trivy/rbac. Watching VulnerabilityReport.`))
+			unknown + " Watching VulnerabilityReport."))
 		Expect(w.policy(ctx, "default", candorv1alpha1.ConditionProviderAvailable)()).To(Equal("True/Available: Watching VulnerabilityReport."))
 		w.apply(ctx, builder.Policy(w.namespace, "other", []string{"falco"}))
-		unknown := `False/UnknownProvider: No provider named "falco" exists; known: trivy, trivy/config, trivy/rbac.`
 		Eventually(w.policy(ctx, "other", candorv1alpha1.ConditionReady)).Should(Equal(unknown))
 		Expect(w.policy(ctx, "other", candorv1alpha1.ConditionProviderAvailable)()).To(Equal(unknown))
 	})
@@ -142,7 +142,7 @@ var _ = Describe("An API server that does not say whether reports exist", func()
 			unknown := HavePrefix("Unknown/ProviderUnreachable: Cannot tell whether VulnerabilityReport exists: ")
 			Eventually(w.policy(ctx, "default", candorv1alpha1.ConditionProviderAvailable)).Should(And(unknown, ContainSubstring(words)))
 			Expect(w.policy(ctx, "default", candorv1alpha1.ConditionReady)()).To(And(unknown, ContainSubstring(words)))
-			Expect(w.providersUp()).To(Equal(map[string]float64{"trivy": 0, "trivy/config": 0, "trivy/rbac": 0}))
+			Expect(w.providersUp()).To(Equal(serves()))
 			for range 2 {
 				w.lookAtDB()
 				w.clock.Step(2 * w.options.EvidenceGrace)
@@ -232,6 +232,21 @@ func (w *world) providersUp() map[string]float64 {
 	}
 	return up
 }
+
+// serves is what candor_provider_up says while the reports of these providers are watched.
+func serves(providers ...string) map[string]float64 {
+	up := map[string]float64{}
+	for _, provider := range app.Classes().Providers() {
+		up[provider] = 0
+	}
+	for _, provider := range providers {
+		up[provider] = 1
+	}
+	return up
+}
+
+// knownProviders lists the providers as messages do.
+func knownProviders() string { return strings.Join(app.Classes().Known(), ", ") }
 
 // withoutTrivy removes CRDs of Trivy Operator, all without a name, until the spec ends.
 func withoutTrivy(ctx context.Context, names ...string) {

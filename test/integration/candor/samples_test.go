@@ -19,7 +19,7 @@ var _ = Describe("The samples", func() {
 	It("are accepted, each with every field that it has", func(ctx SpecContext) {
 		files, err := filepath.Glob("../../../config/samples/candor_*.yaml")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(files).To(HaveLen(3))
+		Expect(files).To(HaveLen(6))
 		for _, file := range files {
 			content, err := os.ReadFile(file) //nolint:gosec // a file of the checkout
 			Expect(err).NotTo(HaveOccurred())

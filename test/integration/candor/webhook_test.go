@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	unknownProvider = `spec.providers[0]: no provider named "falco" exists; known: trivy, trivy/config, trivy/rbac`
-	noEffect        = "spec.webhook: accepted for compatibility, without effect in this version"
+	unknownProvider = `spec.providers[0]: no provider named "falco" exists; known: trivy, trivy/config, trivy/rbac, trivy/secrets, openreports, policyreport, webhook`
+	noEffect        = "spec.pullRequestBudget: accepted for compatibility, without effect in this version"
 	asksDifferently = "spec: a changed minSeverity, onlyFixable or unknownSeverity changes what Findings say: " +
 		"their fingerprints change, which ends mutes and reopens them for explanation"
 	truncated = `spec.fingerprint: "18a01a3c8832" is no fingerprint, which has 64 digits of 0-9a-f, and mutes nothing: ` +
@@ -72,7 +72,7 @@ var _ = Describe("The webhooks", Ordered, ContinueOnFailure, func() {
 		Expect(person.warnings()).To(BeEmpty(), "nothing is wrong with these")
 
 		old := builder.Policy(w.namespace, "old", []string{"falco"}, func(p *candorv1alpha1.SignalPolicy) {
-			p.Spec.Budget, p.Spec.Webhook = &candorv1alpha1.Budget{MaxCalls: 1}, &candorv1alpha1.Webhook{URL: "https://example.com"}
+			p.Spec.Budget, p.Spec.PullRequestBudget = &candorv1alpha1.Budget{MaxCalls: 1}, &candorv1alpha1.PullRequestBudget{MaxPullRequests: 1}
 		})
 		Expect(person.Create(ctx, old)).To(Succeed())
 		Expect(person.warnings()).To(ConsistOf(unknownProvider, noEffect))
@@ -87,6 +87,14 @@ var _ = Describe("The webhooks", Ordered, ContinueOnFailure, func() {
 		Expect(person.warnings()).To(ConsistOf(truncated))
 		Expect(person.Create(ctx, builder.Suppression(w.namespace, "late", fingerprint, until(w.clock.Now().Add(-time.Hour))))).To(Succeed())
 		Expect(person.warnings()).To(ConsistOf(past))
+
+		Expect(person.Create(ctx, w.quiet("odd", ids("cve-2026-1"), images("nginx:1.27")))).To(Succeed())
+		Expect(person.warnings()).To(ConsistOf(HavePrefix("spec.vulnerabilityIDs[0]: "), HavePrefix("spec.imageRepositories[0]: ")))
+		w.apply(ctx, bounded(30))
+		Eventually(func() []string {
+			Expect(person.Create(ctx, w.quiet("endless", ids("CVE-2026-00001")), client.DryRunAll)).To(Succeed())
+			return person.warnings()
+		}).Should(ConsistOf(MatchRegexp("^spec.expiresAt: this mutes until .* only: spec.suppression.maxDays of the OperatingPolicy allows 30 days from its creation$")))
 	},
 		Entry("with every controller on"),
 		Entry("with their controllers turned off by the environment, as a Subscription does", "SIGNALPOLICY", "SUPPRESSION"),

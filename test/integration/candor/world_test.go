@@ -13,8 +13,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/retry"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,6 +39,7 @@ type world struct {
 	wakeReports      chan event.TypedGenericEvent[signals.Identity]
 	wakeFindings     chan event.GenericEvent
 	wakeSuppressions chan event.GenericEvent
+	wakePolicies     chan event.GenericEvent
 	// forbidden returns the log lines of the spec that say "forbidden".
 	forbidden func() []string
 	// lacksRights says that the spec takes rights away, so that such lines are right.
@@ -48,6 +49,8 @@ type world struct {
 	meddle func(http.RoundTripper) http.RoundTripper
 	// gather is how long Findings are collected before the worst of them is explained; zero is a tenth of a second.
 	gather time.Duration
+	// sinkTimeout bounds a request to a sink; zero is 10 seconds.
+	sinkTimeout time.Duration
 	// lookForKeys says when to look whether the key has changed; nil is every 30 seconds.
 	lookForKeys chan time.Time
 	// backlog is what a manager that was stopped at work left in the metrics of its queues.
@@ -81,10 +84,12 @@ func newWorld(ctx context.Context) *world {
 // clear deletes what the spec made.
 func (w *world) clear(ctx context.Context) {
 	GinkgoHelper()
-	ours, apps, trivy := candorv1alpha1.GroupVersion, appsv1.SchemeGroupVersion, schema.GroupVersion{Group: "aquasecurity.github.io", Version: "v1alpha1"}
+	ours, apps := candorv1alpha1.GroupVersion, appsv1.SchemeGroupVersion
 	cluster.DeleteAll(ctx, w.namespace, ours.WithKind("Finding"), ours.WithKind("SignalPolicy"), ours.WithKind("Suppression"),
-		apps.WithKind("ReplicaSet"), apps.WithKind("Deployment"), apps.WithKind("StatefulSet"),
-		trivy.WithKind("VulnerabilityReport"), trivy.WithKind("ConfigAuditReport"), trivy.WithKind("RbacAssessmentReport"))
+		apps.WithKind("ReplicaSet"), apps.WithKind("Deployment"), apps.WithKind("StatefulSet"), corev1.SchemeGroupVersion.WithKind("Pod"))
+	for _, class := range app.Classes() {
+		cluster.DeleteAll(ctx, w.namespace, class.Kind)
+	}
 	cluster.DeleteAll(ctx, "", ours.WithKind("OperatingPolicy"), ours.WithKind("Ledger"))
 }
 
@@ -93,10 +98,11 @@ func (w *world) start(ctx context.Context) {
 	GinkgoHelper()
 	w.backlog = busy()
 	w.wakeReports = make(chan event.TypedGenericEvent[signals.Identity])
-	w.wakeFindings, w.wakeSuppressions = make(chan event.GenericEvent), make(chan event.GenericEvent)
+	w.wakeFindings, w.wakeSuppressions, w.wakePolicies = make(chan event.GenericEvent), make(chan event.GenericEvent), make(chan event.GenericEvent)
 	w.manager = cluster.StartManager(ctx, w.options, app.Parts{
 		Clock: w.clock, GatherCalls: cmp.Or(w.gather, 100*time.Millisecond), LookForKeys: w.lookForKeys,
-		WakeReports: w.wakeReports, WakeFindings: w.wakeFindings, WakeSuppressions: w.wakeSuppressions,
+		WakeReports: w.wakeReports, WakeFindings: w.wakeFindings, WakeSuppressions: w.wakeSuppressions, WakeSignalPolicies: w.wakePolicies,
+		SinkTimeout: w.sinkTimeout,
 	}, w.counter.Wrap, w.meddle)
 }
 

@@ -22,45 +22,58 @@ import (
 )
 
 const (
-	crdPoll   = 20 * time.Millisecond
-	trivyCRDs = "testdata/trivy-crds"
-	// trivyVersion is the one version of each.
-	trivyVersion = "v1alpha1"
+	crdPoll         = 20 * time.Millisecond
+	trivyCRDs       = "testdata/trivy-crds"
+	openReportsCRDs = "testdata/openreports-crds"
 )
 
-//go:embed testdata/trivy-crds/*.yaml
-var trivyFiles embed.FS
+//go:embed testdata/trivy-crds/*.yaml testdata/openreports-crds/*.yaml
+var crdFiles embed.FS
 
-// InstallTrivyCRDs creates CRDs of Trivy Operator, by plural name ("vulnerabilityreports"), or all three without a name, and
-// returns when their objects are served.
+// InstallTrivyCRDs creates CRDs of Trivy Operator, by plural name ("vulnerabilityreports"), or all without a name, and returns
+// when their objects are served.
 func (c *Cluster) InstallTrivyCRDs(ctx context.Context, names ...string) error {
-	return c.eachTrivyCRD(names, func(crd *unstructured.Unstructured) error {
-		if err := c.apply(ctx, crd); err != nil {
-			return err
-		}
-		if err := c.waitForCRD(ctx, crd, "become established", established); err != nil {
-			return err
-		}
-		return c.waitForObjects(ctx, crd, true)
-	})
+	return eachCRD(trivyCRDs, names, func(crd *unstructured.Unstructured) error { return c.install(ctx, crd) })
 }
 
 // RemoveTrivyCRDs deletes them with all their objects and returns when they are gone and no longer served.
 func (c *Cluster) RemoveTrivyCRDs(ctx context.Context, names ...string) error {
-	return c.eachTrivyCRD(names, func(crd *unstructured.Unstructured) error {
-		if err := c.Client.Delete(ctx, crd); client.IgnoreNotFound(err) != nil {
-			return err
-		}
-		gone := func(found *unstructured.Unstructured) bool { return found == nil }
-		if err := c.waitForCRD(ctx, crd, "go away", gone); err != nil {
-			return err
-		}
-		return c.waitForObjects(ctx, crd, false)
-	})
+	return eachCRD(trivyCRDs, names, func(crd *unstructured.Unstructured) error { return c.remove(ctx, crd) })
 }
 
-func (c *Cluster) eachTrivyCRD(names []string, do func(*unstructured.Unstructured) error) error {
-	known, err := trivyNames()
+// InstallOpenReportsCRDs creates the CRDs of reports that several tools write: "reports" and "policyreports".
+func (c *Cluster) InstallOpenReportsCRDs(ctx context.Context, names ...string) error {
+	return eachCRD(openReportsCRDs, names, func(crd *unstructured.Unstructured) error { return c.install(ctx, crd) })
+}
+
+// RemoveOpenReportsCRDs deletes them with all their objects and returns when they are gone and no longer served.
+func (c *Cluster) RemoveOpenReportsCRDs(ctx context.Context, names ...string) error {
+	return eachCRD(openReportsCRDs, names, func(crd *unstructured.Unstructured) error { return c.remove(ctx, crd) })
+}
+
+func (c *Cluster) install(ctx context.Context, crd *unstructured.Unstructured) error {
+	if err := c.apply(ctx, crd); err != nil {
+		return err
+	}
+	if err := c.waitForCRD(ctx, crd, "become established", established); err != nil {
+		return err
+	}
+	return c.waitForObjects(ctx, crd, true)
+}
+
+func (c *Cluster) remove(ctx context.Context, crd *unstructured.Unstructured) error {
+	if err := c.Client.Delete(ctx, crd); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	gone := func(found *unstructured.Unstructured) bool { return found == nil }
+	if err := c.waitForCRD(ctx, crd, "go away", gone); err != nil {
+		return err
+	}
+	return c.waitForObjects(ctx, crd, false)
+}
+
+func eachCRD(folder string, names []string, do func(*unstructured.Unstructured) error) error {
+	known, err := crdNames(folder)
 	if err != nil {
 		return err
 	}
@@ -69,9 +82,9 @@ func (c *Cluster) eachTrivyCRD(names []string, do func(*unstructured.Unstructure
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return fmt.Errorf("no CRD of Trivy %q; known: %s", name, strings.Join(known, ", "))
+			return fmt.Errorf("no CRD %q in %s; known: %s", name, folder, strings.Join(known, ", "))
 		}
-		crd, err := trivyCRD(name)
+		crd, err := readCRD(folder, name)
 		if err != nil {
 			return err
 		}
@@ -82,8 +95,8 @@ func (c *Cluster) eachTrivyCRD(names []string, do func(*unstructured.Unstructure
 	return nil
 }
 
-func trivyNames() ([]string, error) {
-	entries, err := trivyFiles.ReadDir(trivyCRDs)
+func crdNames(folder string) ([]string, error) {
+	entries, err := crdFiles.ReadDir(folder)
 	if err != nil {
 		return nil, err
 	}
@@ -94,8 +107,8 @@ func trivyNames() ([]string, error) {
 	return names, nil
 }
 
-func trivyCRD(name string) (*unstructured.Unstructured, error) {
-	content, err := trivyFiles.ReadFile(path.Join(trivyCRDs, name+".yaml"))
+func readCRD(folder, name string) (*unstructured.Unstructured, error) {
+	content, err := crdFiles.ReadFile(path.Join(folder, name+".yaml"))
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +142,7 @@ func (c *Cluster) waitForCRD(ctx context.Context, crd *unstructured.Unstructured
 // waitForObjects polls until the API server serves the objects of a CRD, or no longer does: it learns of a CRD by a watch, a
 // moment after the CRD itself changed.
 func (c *Cluster) waitForObjects(ctx context.Context, crd *unstructured.Unstructured, served bool) error {
-	kind := schema.GroupVersionKind{Version: trivyVersion}
+	kind := schema.GroupVersionKind{Version: versionOf(crd)}
 	kind.Group, _, _ = unstructured.NestedString(crd.Object, "spec", "group")
 	kind.Kind, _, _ = unstructured.NestedString(crd.Object, "spec", "names", "listKind")
 	err := wait.PollUntilContextTimeout(ctx, crdPoll, patience, true, func(ctx context.Context) (bool, error) {
@@ -145,6 +158,18 @@ func (c *Cluster) waitForObjects(ctx context.Context, crd *unstructured.Unstruct
 		return fmt.Errorf("waiting for %s (want served: %t): %w", kind.Kind, served, err)
 	}
 	return nil
+}
+
+// versionOf returns the one version of a CRD.
+func versionOf(crd *unstructured.Unstructured) string {
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, each := range versions {
+		if version, ok := each.(map[string]any); ok {
+			name, _ := version["name"].(string)
+			return name
+		}
+	}
+	return ""
 }
 
 func established(crd *unstructured.Unstructured) bool {
