@@ -82,7 +82,7 @@ var _ = Describe("Telling people", func() {
 		gate.Open()
 		Eventually(w.state(ctx, "hook")).ShouldNot(BeEmpty())
 		w.synced(ctx)
-		Eventually(kindsAt(server)).Should(ContainElement("Summary"))
+		Eventually(passing(w, time.Minute, kindsAt(server))).WithPolling(200*time.Millisecond).Should(ContainElement("Summary"), "behind a post that failed")
 		waiting := func() (lines []string) {
 			for _, name := range []string{"web", "api"} {
 				lines = append(lines, outbox(w.looking(w.of(ctx, name)))()...)
