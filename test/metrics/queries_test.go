@@ -41,7 +41,8 @@ var values = map[string][]string{
 	},
 	"kind": {"ExternalAttributeSync"},
 	"reason": {
-		signals.DropMalformed, signals.DropNoResourceName, signals.DropScanJob, signals.DropOwnerGone, signals.DropRejected,
+		signals.DropMalformed, signals.DropNoResourceName, signals.DropScanJob, signals.DropOwnerGone, signals.DropOtherNamespace,
+		signals.DropTooManyResources, signals.DropOwnReport, signals.DropRejected,
 		fleetmanagementv1alpha1.ReasonNoCredentials, fleetmanagementv1alpha1.ReasonPaused, fleetmanagementv1alpha1.ReasonDryRun,
 		fleetmanagementv1alpha1.ReasonNotRegistered, fleetmanagementv1alpha1.ReasonNoMatch, fleetmanagementv1alpha1.ReasonRateLimited,
 		fleetmanagementv1alpha1.ReasonAuthFailed, fleetmanagementv1alpha1.ReasonContended, fleetmanagementv1alpha1.ReasonDeleteFailed,

@@ -49,6 +49,7 @@ var _ = Describe("Telling people", func() {
 		w.start(ctx)
 		w.serving()
 		Eventually(outbox(w.of(ctx, "web"))).Should(ContainElement("default/hook Resolved Sent"))
+		Eventually(outcome(w.of(ctx, "old"))).Should(Equal(candorv1alpha1.OutcomeStillPresent))
 		w.synced(ctx)
 		Eventually(kindsAt(server, sinkserver.CloudEvents)).Should(Equal([]string{"dev.candor.policy.summary.v1"}))
 		w.clock.Step(time.Minute)
