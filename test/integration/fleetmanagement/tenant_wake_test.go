@@ -49,7 +49,7 @@ var _ = Describe("The tenancy of a namespace", func() {
 				before := want
 				want = passes()
 				return maps.Equal(before, want)
-			}).WithPolling(300 * time.Millisecond).Should(BeTrue())
+			}).WithPolling(time.Second).Should(BeTrue())
 			want["Pipeline"] += pipelines
 			want["Collector"] += others
 			want["RemoteAttributePolicy"] += others
