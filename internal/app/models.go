@@ -8,7 +8,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -16,7 +15,6 @@ import (
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 	candorcontroller "github.com/candor-dev/candor/internal/controller/candor"
-	"github.com/candor-dev/candor/internal/egress"
 	"github.com/candor-dev/candor/internal/netguard"
 	"github.com/candor-dev/candor/internal/signals/llm"
 	"github.com/candor-dev/candor/internal/signals/llm/anthropic"
@@ -65,7 +63,7 @@ func (o *ModelOptions) readKeys(lookup func(string) (string, bool)) {
 
 func (o *ModelOptions) validate() error {
 	_, err := o.environment()
-	guard, guardErr := o.guard()
+	guard, guardErr := o.outbound().guard()
 	if guardErr == nil && o.Provider != "" {
 		if addressErr := checkAddress(guard, o.BaseURL); addressErr != nil {
 			guardErr = fmt.Errorf("--llm-base-url: %w", addressErr)
@@ -95,12 +93,8 @@ func (o *ModelOptions) environment() (candorv1alpha1.Model, error) {
 	return model, nil
 }
 
-func (o *ModelOptions) guard() (*netguard.Guard, error) {
-	guard, err := netguard.New(netguard.Administrator, netguard.Options{Allow: listed(o.AllowCIDRs), Deny: listed(o.DenyCIDRs), Setting: EnvName("llm-allow-cidrs")})
-	if err != nil {
-		return nil, fmt.Errorf("--llm-allow-cidrs or --llm-deny-cidrs: %w", err)
-	}
-	return guard, nil
+func (o *ModelOptions) outbound() outbound {
+	return outbound{prefix: "llm", profile: netguard.Administrator, allow: o.AllowCIDRs, deny: o.DenyCIDRs, bundle: o.CABundle}
 }
 
 // models returns what makes models of what people configure.
@@ -109,19 +103,13 @@ func (o *ModelOptions) models() (*candorcontroller.Models, error) {
 	if err != nil {
 		return nil, err
 	}
-	guard, err := o.guard()
+	guard, err := o.outbound().guard()
 	if err != nil {
 		return nil, err
 	}
-	var bundle []byte
-	if o.CABundle != "" {
-		if bundle, err = os.ReadFile(o.CABundle); err != nil {
-			return nil, fmt.Errorf("--llm-ca-bundle: %w", err)
-		}
-	}
-	client, err := egress.NewClient(egress.Options{Guard: guard, Proxy: http.ProxyFromEnvironment, CABundle: bundle, MaxBody: llm.MaxAnswer})
+	client, err := o.outbound().client(guard, llm.MaxAnswer)
 	if err != nil {
-		return nil, fmt.Errorf("--llm-ca-bundle=%s: %w", o.CABundle, err)
+		return nil, err
 	}
 	return &candorcontroller.Models{
 		Environment: environment,

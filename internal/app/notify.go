@@ -8,14 +8,11 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"os"
-	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	candorcontroller "github.com/candor-dev/candor/internal/controller/candor"
-	"github.com/candor-dev/candor/internal/egress"
 	"github.com/candor-dev/candor/internal/netguard"
 )
 
@@ -53,36 +50,15 @@ func (o *NotifyOptions) validate() error {
 	return errors.Join(append(errs, err)...)
 }
 
-func (o *NotifyOptions) guard() (*netguard.Guard, error) {
-	guard, err := netguard.New(netguard.Tenant, netguard.Options{Allow: listed(o.AllowCIDRs), Deny: listed(o.DenyCIDRs), Setting: EnvName(flagNotificationAllow)})
-	if err != nil {
-		return nil, fmt.Errorf("--notification-allow-cidrs or --notification-deny-cidrs: %w", err)
-	}
-	return guard, nil
-}
-
-// listed splits what is separated by commas.
-func listed(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
-}
-
 // client returns what sends requests to sinks, and what judges their addresses.
 func (o *NotifyOptions) client() (*http.Client, *netguard.Guard, error) {
-	guard, err := o.guard()
+	out := outbound{prefix: "notification", profile: netguard.Tenant, allow: o.AllowCIDRs, deny: o.DenyCIDRs, bundle: o.CABundle}
+	guard, err := out.guard()
 	if err != nil {
 		return nil, nil, err
 	}
-	var bundle []byte
-	if o.CABundle != "" {
-		if bundle, err = os.ReadFile(o.CABundle); err != nil {
-			return nil, nil, fmt.Errorf("--notification-ca-bundle: %w", err)
-		}
-	}
-	client, err := egress.NewClient(egress.Options{Guard: guard, Proxy: http.ProxyFromEnvironment, CABundle: bundle, MaxBody: candorcontroller.MaxSinkAnswer})
-	if err != nil {
-		return nil, nil, fmt.Errorf("--notification-ca-bundle=%s: %w", o.CABundle, err)
-	}
-	return client, guard, nil
+	client, err := out.client(guard, candorcontroller.MaxSinkAnswer)
+	return client, guard, err
 }
 
 // addNotifier adds, once, what tells people.

@@ -15,16 +15,15 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 	"github.com/candor-dev/candor/internal/egress"
+	"github.com/candor-dev/candor/internal/fault"
 	"github.com/candor-dev/candor/internal/netguard"
 	"github.com/candor-dev/candor/internal/signals/notify"
 	"github.com/candor-dev/candor/internal/signals/notify/render"
@@ -171,21 +170,9 @@ func (n *Notifier) post(ctx context.Context, to destination, r notify.Request) *
 	_, _ = io.Copy(io.Discard, response.Body) // which lets the connection be used again
 	if status := response.StatusCode; status < 200 || status > 299 {
 		answer := strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
-		return &trouble{message: "It answers " + answer + ".", retryAfter: n.retryAfter(response.Header)}
+		return &trouble{message: "It answers " + answer + ".", retryAfter: fault.RetryAfter(response.Header.Get("Retry-After"), n.Clock.Now())}
 	}
 	return nil
-}
-
-// retryAfter returns how long a receiver asks to wait, in seconds or until a date.
-func (n *Notifier) retryAfter(header http.Header) time.Duration {
-	text := header.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return max(0, at.Sub(n.Clock.Now()))
-	}
-	return 0
 }
 
 // unreached says why there was no answer. The error itself holds the address, which is nobody's to know.

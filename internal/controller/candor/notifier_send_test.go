@@ -9,7 +9,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"net"
-	"net/http"
 	"net/url"
 	"syscall"
 	"testing"
@@ -17,7 +16,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 	"github.com/candor-dev/candor/internal/egress"
@@ -48,16 +46,6 @@ func TestWhyASinkWasNotReachedHoldsNothingOfItsAddress(t *testing.T) {
 			got := n.unreached(&url.Error{Op: "Post", URL: "https://canary.example/token", Err: test.err})
 			NewWithT(t).Expect(*got).To(Equal(trouble{misconfigured: test.misconfigured, message: test.want}))
 		})
-	}
-}
-
-func TestRetryAfterIsSecondsOrADate(t *testing.T) {
-	n := &Notifier{Clock: clocktesting.NewFakeClock(noon)}
-	for text, want := range map[string]time.Duration{
-		"": 0, "120": 2 * time.Minute, "0": 0, "-5": 0, "soon": 0, "1e3": 0, "99999999999": 0,
-		noon.Add(time.Hour).Format(http.TimeFormat): time.Hour, noon.Add(-time.Hour).Format(http.TimeFormat): 0,
-	} {
-		NewWithT(t).Expect(n.retryAfter(http.Header{"Retry-After": {text}})).To(Equal(want), "%q", text)
 	}
 }
 
