@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -270,4 +271,21 @@ func storedLedger(ctx context.Context) *candorv1alpha1.Ledger {
 	}
 	Expect(err).NotTo(HaveOccurred())
 	return &l
+}
+
+// losesLease makes the manager that is started next one that cannot renew its lease any more once lose was called, and can do
+// nothing once the process has died.
+func (w *world) losesLease() (process *mortal, lose func()) {
+	process = &mortal{dead: make(chan struct{})}
+	var lost atomic.Bool
+	w.meddle = func(next http.RoundTripper) http.RoundTripper {
+		next = process.wrap(next)
+		return suite.RoundTrip(func(req *http.Request) (*http.Response, error) {
+			if lost.Load() && strings.Contains(req.URL.Path, "/leases") {
+				return nil, errGone
+			}
+			return next.RoundTrip(req)
+		})
+	}
+	return process, func() { lost.Store(true) }
 }

@@ -119,17 +119,7 @@ var _ = Describe("A manager that ends while a model is being asked", func() {
 
 	It("and loses its lease: the next leader waits for the call to be over, and asks exactly once more", func(ctx SpecContext) {
 		w.replicated()
-		process := &mortal{dead: make(chan struct{})}
-		var cut atomic.Bool
-		w.meddle = func(next http.RoundTripper) http.RoundTripper {
-			next = process.wrap(next)
-			return suite.RoundTrip(func(req *http.Request) (*http.Response, error) {
-				if cut.Load() && strings.Contains(req.URL.Path, "/leases") {
-					return nil, errGone
-				}
-				return next.RoundTrip(req)
-			})
-		}
+		process, loseLease := w.losesLease()
 		w.start(ctx)
 		w.deploy(ctx, "web", builder.Vulnerabilities(3, "HIGH"))
 		web := w.of(ctx, "web")
@@ -138,7 +128,7 @@ var _ = Describe("A manager that ends while a model is being asked", func() {
 		second.meddle = nil
 		second.start(ctx)
 		DeferCleanup(second.stop)
-		cut.Store(true)
+		loseLease()
 		Eventually(w.manager.Ended).Should(Receive(MatchError(ContainSubstring("leader election lost"))))
 		process.die() // as a process does that returns from main
 		second.serving()

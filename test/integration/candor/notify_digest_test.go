@@ -88,10 +88,7 @@ var _ = Describe("A digest", func() {
 	})
 
 	It("that cannot be delivered becomes part of the next one", func(ctx SpecContext) {
-		w, server := tellingWorld(ctx)
-		w.start(ctx)
-		w.serving()
-		w.synced(ctx)
+		w, server := syncedWorld(ctx)
 		w.scan(ctx, "web", builder.Vulnerabilities(1, "HIGH"))
 		Eventually(outbox(w.of(ctx, "web"))).Should(Equal([]string{"default/hook Created Sent"}))
 		server.Script(func(*sinkserver.Request) sinkserver.Behaviour { return sinkserver.Status(500) })

@@ -4,10 +4,8 @@
 package candor
 
 import (
-	"net/http"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -16,7 +14,6 @@ import (
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 	"github.com/candor-dev/candor/test/builder"
 	"github.com/candor-dev/candor/test/fakes/sinkserver"
-	"github.com/candor-dev/candor/test/suite"
 )
 
 // notifiersLeft returns the stacks of goroutines that tell people.
@@ -69,17 +66,7 @@ var _ = Describe("A manager that ends while it tells people", func() {
 	It("and loses its lease: the next leader tells what is not stored, with the same key", func(ctx SpecContext) {
 		w, server := tellingWorld(ctx)
 		w.replicated()
-		process := &mortal{dead: make(chan struct{})}
-		var cut atomic.Bool
-		w.meddle = func(next http.RoundTripper) http.RoundTripper {
-			next = process.wrap(next)
-			return suite.RoundTrip(func(req *http.Request) (*http.Response, error) {
-				if cut.Load() && strings.Contains(req.URL.Path, "/leases") {
-					return nil, errGone
-				}
-				return next.RoundTrip(req)
-			})
-		}
+		process, loseLease := w.losesLease()
 		w.start(ctx)
 		w.serving()
 		w.synced(ctx)
@@ -91,7 +78,7 @@ var _ = Describe("A manager that ends while it tells people", func() {
 		second.meddle = nil
 		second.start(ctx)
 		DeferCleanup(second.stop)
-		cut.Store(true)
+		loseLease()
 		Eventually(w.manager.Ended).WithTimeout(patience).Should(Receive(MatchError(ContainSubstring("leader election lost"))))
 		process.die()
 		w.manager = nil

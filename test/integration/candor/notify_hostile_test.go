@@ -62,10 +62,7 @@ var _ = Describe("Telling people", func() {
 	})
 
 	It("of a policy that is made again while events wait and while it is posted to, ends with all told", func(ctx SpecContext) {
-		w, server := tellingWorld(ctx)
-		w.start(ctx)
-		w.serving()
-		w.synced(ctx)
+		w, server := syncedWorld(ctx)
 		gate := sinkserver.NewGate()
 		server.Script(func(*sinkserver.Request) sinkserver.Behaviour { return gate.Then(sinkserver.Status(500)) })
 		w.scan(ctx, "web", builder.Vulnerabilities(1, "HIGH"))
@@ -98,10 +95,7 @@ var _ = Describe("Telling people", func() {
 	})
 
 	It("of a Finding that comes and goes a hundred times stays bounded, and ends with what is", func(ctx SpecContext) {
-		w, server := tellingWorld(ctx)
-		w.start(ctx)
-		w.serving()
-		w.synced(ctx)
+		w, server := syncedWorld(ctx)
 		server.Script(func(*sinkserver.Request) sinkserver.Behaviour { return sinkserver.Status(503) })
 		web := w.of(ctx, "web")
 		for n := range 50 {
@@ -125,10 +119,7 @@ var _ = Describe("Telling people", func() {
 	})
 
 	It("costs a settled namespace nothing in a day but its digest", func(ctx SpecContext) {
-		w, server := tellingWorld(ctx)
-		w.start(ctx)
-		w.serving()
-		w.synced(ctx)
+		w, server := syncedWorld(ctx)
 		w.scan(ctx, "web", builder.Vulnerabilities(1, "HIGH"))
 		Eventually(outbox(w.of(ctx, "web"))).Should(Equal([]string{"default/hook Created Sent"}))
 		w.lookPolicy("default")

@@ -99,20 +99,14 @@ var _ = Describe("The first sync", func() {
 	})
 
 	It("of a namespace without Findings says nothing, and the first one is told of", func(ctx SpecContext) {
-		w, server := tellingWorld(ctx)
-		w.start(ctx)
-		w.serving()
-		w.synced(ctx)
+		w, server := syncedWorld(ctx)
 		Expect(w.sink(ctx, "hook")().Pending).To(BeEmpty())
 		w.scan(ctx, "web", builder.Vulnerabilities(1, "HIGH"))
 		Eventually(kindsAt(server)).Should(Equal([]string{"FindingCreated"}))
 	})
 
 	It("of a sink that comes later is one message too, and disturbs no other", func(ctx SpecContext) {
-		w, server := tellingWorld(ctx)
-		w.start(ctx)
-		w.serving()
-		w.synced(ctx)
+		w, server := syncedWorld(ctx)
 		w.scan(ctx, "web", builder.Vulnerabilities(1, "HIGH"))
 		Eventually(kindsAt(server)).Should(Equal([]string{"FindingCreated"}))
 		w.secret(ctx, "second", server.URL(sinkserver.CloudEvents))

@@ -154,6 +154,16 @@ func (w *world) synced(ctx context.Context) {
 	w.clock.Step(time.Second)
 }
 
+// syncedWorld is a tellingWorld whose manager runs and has told of what there was, which is nothing.
+func syncedWorld(ctx context.Context) (*world, *sinkserver.Server) {
+	GinkgoHelper()
+	w, server := tellingWorld(ctx)
+	w.start(ctx)
+	w.serving()
+	w.synced(ctx)
+	return w, server
+}
+
 // outbox returns a function that puts the outbox of a Finding into lines.
 func outbox(f func() *candorv1alpha1.Finding) func() []string {
 	return func() (lines []string) {

@@ -111,16 +111,12 @@ var _ = Describe("Signals of other tools", func() {
 		w := receiverWorld(ctx)
 		w.replicated()
 		w.takes(ctx)
-		second := *w
-		second.options.Receiver.Port = freePort()
-		second.start(ctx)
-		DeferCleanup(second.stop)
-		second.heard()
+		second := w.alsoTakes(ctx)
 		const n = 40
 		severities := []string{"HIGH", "CRITICAL"}
 		var sending sync.WaitGroup
 		for i := range n {
-			replica := []*world{w, &second}[i%2]
+			replica := []*world{w, second}[i%2]
 			sending.Go(func() {
 				defer GinkgoRecover()
 				s := disk().with("summary", fmt.Sprint("The disk is full, for the time ", i)).with("severity", severities[i/2%2])

@@ -97,6 +97,17 @@ func (w *world) takes(ctx context.Context) {
 	w.heard()
 }
 
+// alsoTakes runs another replica beside the manager, at a port of its own.
+func (w *world) alsoTakes(ctx context.Context) *world {
+	GinkgoHelper()
+	second := *w
+	second.options.Receiver.Port = freePort()
+	second.start(ctx)
+	DeferCleanup(second.stop)
+	second.heard()
+	return &second
+}
+
 // heard waits until the port answers.
 func (w *world) heard() {
 	GinkgoHelper()
