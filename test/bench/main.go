@@ -109,7 +109,7 @@ func (b *bench) signals(ctx context.Context) error {
 		{"steady (G13): change 50 reports a second", b.steady},
 	} {
 		start, cpu := time.Now(), processors()
-		before, err := b.writes(ctx)
+		before, err := b.served(ctx)
 		if err != nil {
 			return err
 		}

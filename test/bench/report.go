@@ -4,48 +4,83 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"path"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	"k8s.io/client-go/discovery"
 )
 
-// counts is what the API server says was written: Findings, and their statuses.
-type counts struct {
-	findings, statuses float64
-}
+// requests is how many requests the API server has served, by verb and resource, such as "PUT findings/status".
+type requests map[string]float64
 
-// writes asks the API server itself how many writes of Findings it has served.
-func (b *bench) writes(ctx context.Context) (counts, error) {
+// served asks the API server itself.
+func (b *bench) served(ctx context.Context) (requests, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(b.cluster.Config)
 	if err != nil {
-		return counts{}, fmt.Errorf("creating a client: %w", err)
+		return nil, fmt.Errorf("creating a client: %w", err)
 	}
 	page, err := client.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
-		return counts{}, fmt.Errorf("reading the API server's metrics: %w", err)
+		return nil, fmt.Errorf("reading the API server's metrics: %w", err)
 	}
-	sum := func(subresource string) (float64, error) {
-		return addUp(bufio.NewScanner(strings.NewReader(string(page))), func(series string) bool {
-			return strings.HasPrefix(series, "apiserver_request_total{") && strings.Contains(series, `resource="findings"`) &&
-				strings.Contains(series, `subresource="`+subresource+`"`) && !strings.Contains(series, `verb="GET"`) &&
-				!strings.Contains(series, `verb="LIST"`) && !strings.Contains(series, `verb="WATCH"`)
-		})
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(page))
+	if err != nil {
+		return nil, fmt.Errorf("reading the API server's metrics: %w", err)
 	}
-	var c counts
-	if c.findings, err = sum(""); err != nil {
-		return c, err
+	counts := requests{}
+	for _, series := range families["apiserver_request_total"].GetMetric() {
+		labels := map[string]string{}
+		for _, l := range series.GetLabel() {
+			labels[l.GetName()] = l.GetValue()
+		}
+		counts[labels["verb"]+" "+path.Join(labels["resource"], labels["subresource"])] += series.GetCounter().GetValue()
 	}
-	c.statuses, err = sum("status")
-	return c, err
+	return counts, nil
+}
+
+// since returns what was served after before.
+func (r requests) since(before requests) requests {
+	later := requests{}
+	for what, n := range r {
+		if n > before[what] {
+			later[what] = n - before[what]
+		}
+	}
+	return later
+}
+
+// writes adds up the writes of a resource.
+func (r requests) writes(resource string) float64 {
+	sum := 0.0
+	for _, verb := range []string{"POST", "PUT", "PATCH", "APPLY", "DELETE"} {
+		sum += r[verb+" "+resource]
+	}
+	return sum
+}
+
+// String names what was asked for most, as "1000 x PUT findings/status, 1000 x PATCH findings".
+func (r requests) String() string {
+	most := slices.SortedFunc(maps.Keys(r), func(a, b string) int { return cmp.Or(cmp.Compare(r[b], r[a]), cmp.Compare(a, b)) })
+	var parts []string
+	for _, what := range most[:min(len(most), 8)] {
+		parts = append(parts, fmt.Sprintf("%.0f x %s", r[what], what))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // say prints what one step took.
-func (b *bench) say(ctx context.Context, name string, took time.Duration, before counts) error {
-	after, err := b.writes(ctx)
+func (b *bench) say(ctx context.Context, name string, took time.Duration, before requests) error {
+	after, err := b.served(ctx)
 	if err != nil {
 		return err
 	}
@@ -56,8 +91,10 @@ func (b *bench) say(ctx context.Context, name string, took time.Duration, before
 			b.peak = max(b.peak, peak)
 		}
 	}
+	step := after.since(before)
 	fmt.Printf("%-56s %7.1f s  %6.0f writes of Findings, %6.0f of statuses%s\n", name, took.Seconds(),
-		after.findings-before.findings, after.statuses-before.statuses, memory)
+		step.writes("findings"), step.writes("findings/status"), memory)
+	fmt.Println("  requests:", step)
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
@@ -37,12 +38,12 @@ func (b *bench) steady(ctx context.Context) error {
 	}
 	changes := min(int(steadyTime.Seconds())*steadyRate, b.size.reports)
 	lag := &lags{since: map[string]time.Time{}, done: make(chan struct{}), wanted: changes}
-	// From now on: a watch that starts with every Finding is cut off when it falls behind.
 	var now candorv1alpha1.FindingList
 	if err := c.List(ctx, &now, client.Limit(1)); err != nil {
 		return fmt.Errorf("listing Findings: %w", err)
 	}
-	findings, err := c.Watch(ctx, &candorv1alpha1.FindingList{}, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: now.ResourceVersion}})
+	// The API server cuts a watch off that falls behind; another one goes on where it ended.
+	findings, err := watchtools.NewRetryWatcherWithContext(ctx, now.ResourceVersion, watchFindings{c})
 	if err != nil {
 		return fmt.Errorf("watching Findings: %w", err)
 	}
@@ -72,6 +73,14 @@ func (b *bench) steady(ctx context.Context) error {
 	}
 	b.lags = lag.took
 	return b.manager.stop()
+}
+
+// watchFindings watches the Findings of all namespaces.
+type watchFindings struct{ client.WithWatch }
+
+// WatchWithContext implements cache.WatcherWithContext.
+func (w watchFindings) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	return w.Watch(ctx, &candorv1alpha1.FindingList{}, &client.ListOptions{Raw: &options})
 }
 
 // change makes a report say something else: one entry more.

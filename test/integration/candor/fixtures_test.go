@@ -29,6 +29,7 @@ var trivyClasses = signals.Classes{trivy.Vulnerabilities(), trivy.ConfigAudits()
 
 var _ = Describe("Reports of the real Trivy Operator", Ordered, ContinueOnFailure, func() {
 	var manager *world
+	places := map[string]*world{}
 	files, err := filepath.Glob(filepath.Join(os.Getenv(fixturesVariable), "*.yaml"))
 	BeforeAll(func(ctx SpecContext) {
 		if os.Getenv(fixturesVariable) == "" {
@@ -37,6 +38,9 @@ var _ = Describe("Reports of the real Trivy Operator", Ordered, ContinueOnFailur
 		Expect(err).NotTo(HaveOccurred())
 		Expect(files).NotTo(BeEmpty(), "no report in %s=%s", fixturesVariable, os.Getenv(fixturesVariable))
 		manager = newWorld(ctx)
+		for i, file := range files {
+			places[file] = manager.neighbour(ctx, i)
+		}
 		manager.start(ctx)
 		manager.serving()
 	})
@@ -46,7 +50,7 @@ var _ = Describe("Reports of the real Trivy Operator", Ordered, ContinueOnFailur
 	}
 	for _, file := range files {
 		It("real-reports: "+filepath.Base(file), func(ctx SpecContext) {
-			w := newWorld(ctx)
+			w := places[file]
 			report := w.load(file)
 			class, known := classOf(report)
 			if !known {

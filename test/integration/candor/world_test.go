@@ -59,12 +59,14 @@ type world struct {
 	fences int
 }
 
-var worlds int
+// worlds counts all that were made, living those that are not cleared yet.
+var worlds, living int
 
 // newWorld makes a namespace; the manager does not run yet.
 func newWorld(ctx context.Context) *world {
 	GinkgoHelper()
 	worlds++
+	living++
 	w := &world{
 		namespace: fmt.Sprintf("team-%d", worlds), clock: suite.NewClock(), options: suite.NewOptions(), counter: kube.NewCounter(),
 		forbidden: cluster.Forbidden(),
@@ -74,6 +76,11 @@ func newWorld(ctx context.Context) *world {
 		w.stop()
 		w.clear(ctx)
 		w.fence().clear(ctx)
+		if living--; living == 0 {
+			var left candorv1alpha1.FindingList
+			Expect(cluster.Client.List(ctx, &left)).To(Succeed())
+			Expect(left.Items).To(BeEmpty(), "metrics count all namespaces, so the next spec would count these")
+		}
 		if !w.lacksRights {
 			Expect(w.forbidden()).To(BeEmpty(), "the manager lacks a right")
 		}
