@@ -81,6 +81,7 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return fmt.Errorf("finding the API server: %w", err)
 	}
+	cfg.UserAgent = "candor/" + Version
 	tracer, flush, err := newTracing(ctx, options)
 	if err != nil {
 		return err

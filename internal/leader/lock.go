@@ -6,6 +6,7 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -51,8 +52,8 @@ var _ resourcelock.Interface = (*Lock)(nil)
 
 // New returns the lock of an installation. A request for it that takes longer than timeout fails.
 func New(cfg *rest.Config, namespace string, timeout time.Duration) (*Lock, error) {
-	cfg = rest.AddUserAgent(cfg, "leader-election")
-	cfg.Timeout = timeout
+	cfg = rest.CopyConfig(cfg) // a timeout would end the watches of whoever else uses it
+	cfg.UserAgent, cfg.Timeout = cmp.Or(cfg.UserAgent, rest.DefaultKubernetesUserAgent())+"/leader-election", timeout
 	leases, err := coordinationv1client.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("creating a client for Leases: %w", err)

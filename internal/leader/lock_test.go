@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -94,6 +95,14 @@ func cluster(leases ...coordinationv1.Lease) (*Lock, *fake.Clientset, *[]string)
 		},
 		Log: funcr.New(func(_, line string) { *said = append(*said, line) }, funcr.Options{}),
 	}, clients, said
+}
+
+func TestTheTimeoutOfTheLockIsThatOfNoOtherClient(t *testing.T) {
+	g := NewWithT(t)
+	cfg := &rest.Config{Host: "https://example.com", UserAgent: "candor/1"}
+	_, err := New(cfg, "here", time.Second)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(cfg).To(Equal(&rest.Config{Host: "https://example.com", UserAgent: "candor/1"}), "with a timeout, each watch of the manager ends after it")
 }
 
 func TestNobodyGetsOrKeepsTheLockWhileAnOlderOneIsHeld(t *testing.T) {
