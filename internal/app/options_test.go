@@ -191,7 +191,7 @@ func TestEveryMistakeIsListed(t *testing.T) {
 		},
 		"a network for sinks that is none": {
 			[]string{"--notification-allow-cidrs=ten"},
-			[]string{`--notification-allow-cidrs or --notification-deny-cidrs: allow: "ten" is not a CIDR: write an address and a length, such as 10.0.0.0/8 or fd00::/8`},
+			[]string{`--notification-allow-cidrs=ten: allow: "ten" is not a CIDR: write an address and a length, such as 10.0.0.0/8 or fd00::/8`},
 		},
 		"certificates for sinks that are not there": {[]string{"--notification-ca-bundle=/nowhere/ca.pem"}, []string{"--notification-ca-bundle: open /nowhere/ca.pem: no such file or directory"}},
 		"a grace below nothing":                     {[]string{"--evidence-grace=-1s"}, []string{"--evidence-grace=-1s: " + grace}},

@@ -4,6 +4,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -23,11 +24,19 @@ type outbound struct {
 
 // guard returns what judges addresses.
 func (o outbound) guard() (*netguard.Guard, error) {
-	guard, err := netguard.New(o.profile, netguard.Options{Allow: listed(o.allow), Deny: listed(o.deny), Setting: EnvName(o.prefix + "-allow-cidrs")})
-	if err != nil {
-		return nil, fmt.Errorf("--%[1]s-allow-cidrs or --%[1]s-deny-cidrs: %[2]w", o.prefix, err)
+	allow, deny := listed(o.allow), listed(o.deny)
+	_, allowErr := netguard.New(o.profile, netguard.Options{Allow: allow})
+	_, denyErr := netguard.New(o.profile, netguard.Options{Deny: deny})
+	if allowErr != nil {
+		allowErr = fmt.Errorf("--%s-allow-cidrs=%s: %w", o.prefix, o.allow, allowErr)
 	}
-	return guard, nil
+	if denyErr != nil {
+		denyErr = fmt.Errorf("--%s-deny-cidrs=%s: %w", o.prefix, o.deny, denyErr)
+	}
+	if err := errors.Join(allowErr, denyErr); err != nil {
+		return nil, err
+	}
+	return netguard.New(o.profile, netguard.Options{Allow: allow, Deny: deny, Setting: EnvName(o.prefix + "-allow-cidrs")})
 }
 
 // client returns what sends requests where a guard lets it, and reads at most maxBody bytes of an answer.
@@ -46,7 +55,7 @@ func (o outbound) client(guard *netguard.Guard, maxBody int64) (*http.Client, er
 	return client, nil
 }
 
-// listed splits what is separated by commas.
+// listed splits what commas or blanks separate.
 func listed(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }

@@ -14,11 +14,7 @@ import (
 	"github.com/candor-dev/candor/internal/netguard"
 )
 
-const (
-	flagSourceAllow    = "external-source-allow-cidrs"
-	flagSourceDeny     = "external-source-deny-cidrs"
-	flagSourceSelector = "external-source-secret-label-selector"
-)
+const flagSourceSelector = "external-source-secret-label-selector"
 
 // SourceOptions are what a person can set about the servers and databases that ExternalAttributeSyncs fetch from.
 type SourceOptions struct {
@@ -34,8 +30,8 @@ type SourceOptions struct {
 }
 
 func (o *SourceOptions) addFlags(fs *flag.FlagSet) {
-	fs.StringVar(&o.AllowCIDRs, flagSourceAllow, "", "Closed networks where the servers and databases of ExternalAttributeSyncs may be, such as 10.20.0.0/16, with commas between them. Closed are those that are not public.")
-	fs.StringVar(&o.DenyCIDRs, flagSourceDeny, "", "Further networks where they may not be, with commas between them.")
+	fs.StringVar(&o.AllowCIDRs, "external-source-allow-cidrs", "", "Closed networks where the servers and databases of ExternalAttributeSyncs may be, such as 10.20.0.0/16, with commas between them. Closed are those that are not public.")
+	fs.StringVar(&o.DenyCIDRs, "external-source-deny-cidrs", "", "Further networks where they may not be, with commas between them.")
 	fs.StringVar(&o.SecretSelector, flagSourceSelector, "", "Label selector that a Secret must meet to be used by an ExternalAttributeSync, such as fleetmanagement.grafana.com/external-source=true; empty takes any.")
 	fs.Float64Var(&o.TargetRate, "controller-sync-target-rate", 0, "Fetches a second from one server or database at most, of all ExternalAttributeSyncs together; 0 bounds nothing.")
 	fs.IntVar(&o.TargetBurst, "controller-sync-target-burst", 4, "How many such fetches may come at once, at least 1.")
@@ -68,28 +64,5 @@ func (o *SourceOptions) selector() (labels.Selector, error) {
 
 // guard judges where sources may be.
 func (o *SourceOptions) guard() (*netguard.Guard, error) {
-	allow, deny := cidrs(o.AllowCIDRs), cidrs(o.DenyCIDRs)
-	_, allowErr := netguard.New(netguard.Tenant, netguard.Options{Allow: allow})
-	_, denyErr := netguard.New(netguard.Tenant, netguard.Options{Deny: deny})
-	if allowErr != nil {
-		allowErr = fmt.Errorf("--%s=%s: %w", flagSourceAllow, o.AllowCIDRs, allowErr)
-	}
-	if denyErr != nil {
-		denyErr = fmt.Errorf("--%s=%s: %w", flagSourceDeny, o.DenyCIDRs, denyErr)
-	}
-	if err := errors.Join(allowErr, denyErr); err != nil {
-		return nil, err
-	}
-	return netguard.New(netguard.Tenant, netguard.Options{Allow: allow, Deny: deny, Setting: "--" + flagSourceAllow})
-}
-
-// cidrs takes apart a list with commas between its members.
-func cidrs(list string) []string {
-	var all []string
-	for cidr := range strings.SplitSeq(list, ",") {
-		if cidr = strings.TrimSpace(cidr); cidr != "" {
-			all = append(all, cidr)
-		}
-	}
-	return all
+	return outbound{prefix: "external-source", profile: netguard.Tenant, allow: o.AllowCIDRs, deny: o.DenyCIDRs}.guard()
 }

@@ -107,7 +107,7 @@ var _ = Describe("What a person tells an ExternalAttributeSync", func() {
 		}))
 		w.start(ctx)
 		Eventually(w.syncSays(ctx, "guarded")).Should(Equal("False/SourceFailed 0"))
-		Expect(w.message(ctx, "guarded")).To(ContainSubstring("--external-source-allow-cidrs"))
+		Expect(w.message(ctx, "guarded")).To(ContainSubstring("CANDOR_EXTERNAL_SOURCE_ALLOW_CIDRS"))
 		Eventually(w.syncSays(ctx, "unlabelled")).Should(Equal("False/SecretUnreadable 0"))
 		Expect(w.message(ctx, "unlabelled")).To(ContainSubstring("--external-source-secret-label-selector"))
 		Eventually(w.syncSays(ctx, "elsewhere")).Should(Equal("False/SecretUnreadable 0"))
