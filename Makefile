@@ -42,6 +42,7 @@ OPERATOR_SDK := $(call tool,operator-sdk)
 SCORECARD_TEST := $(call tool,scorecard-test)
 OPM := $(call tool,opm)
 PROMTOOL := $(call tool,promtool)
+ALERTMANAGER := $(call tool,alertmanager)
 
 # Built as dependencies, the tools cannot read their own version from the build.
 SDK_VERSION := github.com/operator-framework/operator-sdk/internal/version
@@ -107,9 +108,9 @@ verify: generate manifests docs bundle ## Fail where a generated file or a go.mo
 ##@ Test
 
 .PHONY: test
-test: $(PROMTOOL) ## Run every test, with a real etcd and API server
+test: $(PROMTOOL) $(ALERTMANAGER) ## Run every test, with a real etcd and API server
 	@$(control_plane); log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
-	{ go test -C test/controlplane $(TESTFLAGS) ./... && PROMTOOL=$(PROMTOOL) go test $(TESTFLAGS) ./...; } 2>&1 | tee "$$log" || { printf '\nmake test: FAILED\n'; grep -E '^(FAIL\s|panic:|\s*--- FAIL)' "$$log"; exit 1; }
+	{ go test -C test/controlplane $(TESTFLAGS) ./... && PROMTOOL=$(PROMTOOL) ALERTMANAGER=$(ALERTMANAGER) go test $(TESTFLAGS) ./...; } 2>&1 | tee "$$log" || { printf '\nmake test: FAILED\n'; grep -E '^(FAIL\s|panic:|\s*--- FAIL)' "$$log"; exit 1; }
 
 .PHONY: bench
 bench: ## Run the cost and scale benchmarks

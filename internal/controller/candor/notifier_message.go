@@ -54,7 +54,7 @@ func (n *Notifier) message(ctx context.Context, b *batch, target notify.Target) 
 	if err := n.Client.List(ctx, &list, client.InNamespace(b.namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return m, false, fmt.Errorf("listing the Findings of %s: %w", b.namespace, err)
 	}
-	m.Open, m.Muted = target.Open(list.Items)
+	m.Open, m.Quiet = target.Open(list.Items)
 	if b.message.Event == candorv1alpha1.EventCreated {
 		summary, _ := notify.NewSummary(list.Items, target)
 		m.Kind, m.Summary = notify.KindSummary, &summary

@@ -24,7 +24,7 @@ const (
 func (m Message) Clean() Message {
 	m.Namespace, m.Policy, m.Sink = word(m.Namespace), name(m.Policy), word(m.Sink)
 	m.Key = word(m.Key)
-	m.Events, m.Open, m.Muted = cleaned(m.Events), cleaned(m.Open), cleaned(m.Muted)
+	m.Events, m.Open, m.Quiet = cleaned(m.Events), cleaned(m.Open), cleaned(m.Quiet)
 	return m
 }
 

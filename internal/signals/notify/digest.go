@@ -127,26 +127,44 @@ func (c *Changes) count(f *candorv1alpha1.Finding, sink string, within func(meta
 
 // covers reports whether a sink hears of a Finding at all.
 func (t Target) covers(f *candorv1alpha1.Finding) bool {
-	return f.DeletionTimestamp.IsZero() && slices.Contains(t.Policy.Spec.Providers, f.Spec.Source.Provider) &&
-		shown(&f.Status) >= t.Threshold()
+	return t.concerns(f) && shown(&f.Status) >= t.Threshold()
+}
+
+// concerns reports whether a sink would hear of a Finding if it were severe enough.
+func (t Target) concerns(f *candorv1alpha1.Finding) bool {
+	return f.DeletionTimestamp.IsZero() && slices.Contains(t.Policy.Spec.Providers, f.Spec.Source.Provider)
 }
 
 func muted(f *candorv1alpha1.Finding) bool {
 	return meta.IsStatusConditionTrue(f.Status.Conditions, candorv1alpha1.ConditionSuppressed)
 }
 
-// Open returns the open Findings that the sink hears of, and those of them that are muted as a whole.
-func (t Target) Open(findings []candorv1alpha1.Finding) (open, silent []Event) {
+// Open returns the open Findings that the sink hears of, and the others that it may have been told of: they are muted as a whole,
+// and have no severity, or milder than it asks for.
+func (t Target) Open(findings []candorv1alpha1.Finding) (open, quiet []Event) {
 	for i := range findings {
-		switch f := &findings[i]; {
-		case !t.covers(f) || !verify.Open(f.Status.VerificationOutcome):
+		f := &findings[i]
+		if !t.concerns(f) || !verify.Open(f.Status.VerificationOutcome) {
+			continue
+		}
+		e := OpenEvent(f)
+		switch {
 		case muted(f):
-			silent = append(silent, OpenEvent(f))
-		default:
-			open = append(open, OpenEvent(f))
+			e.Severity = ""
+			quiet = append(quiet, e)
+		case t.covers(f):
+			open = append(open, e)
+		case t.mayHaveTold(f):
+			quiet = append(quiet, e)
 		}
 	}
-	return open, silent
+	return open, quiet
+}
+
+// mayHaveTold reports whether the sink may have been told that there is the Finding: by its first summary, or later.
+func (t Target) mayHaveTold(f *candorv1alpha1.Finding) bool {
+	status := t.Status()
+	return SubjectOf(f).toldTo(t.String()) || (status != nil && !f.Status.FirstSeen.After(status.SummarisedAt.Time))
 }
 
 // Summary is what there is when a sink is told for the first time.

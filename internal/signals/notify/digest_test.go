@@ -100,12 +100,34 @@ func TestASummaryCountsWhatIsOpen(t *testing.T) {
 	s, upTo := NewSummary(findings, Targets(&p)[0])
 	g.Expect(s).To(Equal(Summary{Open: 2, Muted: 1, BySeverity: map[string]int{"CRITICAL": 2}}))
 	g.Expect(upTo).To(BeTemporally("==", start.Add(time.Minute)), "the newest of all, or a sink with a milder threshold would hear of it later")
-	open, silent := Targets(&p)[0].Open(findings)
+	open, quiet := Targets(&p)[0].Open(findings)
 	g.Expect(open).To(HaveLen(2))
-	g.Expect(silent).To(HaveLen(1), "what is muted")
+	g.Expect(quiet).To(HaveExactElements(HaveField("Severity", BeEmpty())), "what is muted")
 
 	_, upTo = NewSummary(nil, Targets(&p)[0])
 	g.Expect(upTo).To(BeZero())
+}
+
+func TestASinkMayHaveBeenToldOfWhatIsMilderNow(t *testing.T) {
+	g := NewWithT(t)
+	p := aPolicy("p", 1, aSink("a", func(s *candorv1alpha1.Sink) { s.MinSeverity = "CRITICAL" }))
+	p.Status.Sinks = []candorv1alpha1.SinkStatus{{Name: "a", SummarisedAt: metav1.NewTime(start)}}
+	named := func(name string, first time.Duration, change ...func(*candorv1alpha1.Finding)) candorv1alpha1.Finding {
+		f := aFinding("HIGH", present, first, change...)
+		f.Name = name
+		return f
+	}
+	told := func(f *candorv1alpha1.Finding) { f.Status.Notified = []candorv1alpha1.Notification{{Sink: "p/a"}} }
+	others := func(f *candorv1alpha1.Finding) { f.Spec.Source.Provider = "falco"; told(f) }
+	open, quiet := Targets(&p)[0].Open([]candorv1alpha1.Finding{
+		named("in-the-summary", -time.Hour), named("told", time.Hour, told), named("new", time.Hour), named("of-another-policy", -time.Hour, others),
+	})
+	g.Expect(open).To(BeEmpty())
+	var names []string
+	for _, e := range quiet {
+		names = append(names, e.Finding)
+	}
+	g.Expect(names).To(Equal([]string{"in-the-summary", "told"}))
 }
 
 func TestTheFirstSyncIsOverWhenItIsQuiet(t *testing.T) {

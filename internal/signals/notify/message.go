@@ -59,9 +59,9 @@ type Message struct {
 
 	// Open are the open Findings, with a digest or a summary, for a receiver that is told of them again and again to keep them.
 	Open []Event
-	// Muted are the Findings that are open and muted as a whole, with a digest, for a receiver that would keep what it was told of
-	// before the mute.
-	Muted []Event
+	// Quiet are the open Findings that the sink is not to hear of now and may have been told of, with a digest or a summary, for a
+	// receiver that would keep what it was told. One that is muted as a whole has no severity.
+	Quiet []Event
 }
 
 // Options are what the form of a message depends on besides.

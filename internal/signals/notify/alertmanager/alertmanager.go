@@ -4,8 +4,8 @@
 // Package alertmanager writes messages as alerts for the API v2 of Alertmanager.
 //
 // An open Finding is an alert that fires. Alertmanager forgets an alert whose end is past, so that each alert ends some time
-// after it was posted, and digests and summaries post the open ones again. A digest also ends those that were muted meanwhile.
-// Neither is an alert itself.
+// after it was posted, and digests and summaries post the open ones again. They also end what has been muted meanwhile, or has
+// become milder. Neither is an alert itself.
 package alertmanager
 
 import (
@@ -26,6 +26,8 @@ const (
 	maxAlerts = 200
 	// keep is how long an alert stands where the digest does not say.
 	keep = 72 * time.Hour
+	// skew is how far the clock of Alertmanager may be behind.
+	skew = time.Minute
 	// budgetHolds is how long an exhausted budget is told of, if it is not known when it frees.
 	budgetHolds = time.Hour
 )
@@ -100,33 +102,25 @@ func events(m notify.Message, until time.Time) ([]notify.Request, error) {
 // told returns what an event changes. The severity is a label, so that a Finding has another alert with each; one that is
 // firing with a milder severity ends when a Finding escalates, and all end with it: it may have become milder unheard.
 func told(e notify.Event, until time.Time) []alert {
-	var alerts []alert
-	ended := e.Kind == notify.KindResolved
-	for _, s := range severities {
-		if s == e.Severity && !ended {
-			break
-		}
-		if ended || e.PreviousSeverity != "" {
-			alerts = append(alerts, end(e, s))
-		}
+	switch at := slices.Index(severities, e.Severity); {
+	case e.Kind == notify.KindResolved:
+		return ends(e, severities)
+	case e.PreviousSeverity != "" && at >= 0:
+		return append(ends(e, severities[:at]), fire(e, until))
+	default:
+		return []alert{fire(e, until)}
 	}
-	if ended {
-		return alerts
-	}
-	return append(alerts, fire(e, until))
 }
 
-// again posts what is open once more, and ends what is muted.
+// again posts what is open once more, and ends what has a worse severity than it has now.
 func again(m notify.Message, until time.Time) ([]notify.Request, error) {
 	var all []alert
 	for _, e := range m.Open {
 		all = append(all, fire(e, until))
 	}
-	for _, e := range m.Muted {
-		e.At = m.At
-		for _, s := range severities {
-			all = append(all, end(e, s))
-		}
+	for _, e := range slices.Concat(m.Open, m.Quiet) {
+		e.At = m.At.Add(-skew)
+		all = append(all, ends(e, severities[slices.Index(severities, e.Severity)+1:])...)
 	}
 	var requests []notify.Request
 	for alerts := range slices.Chunk(all, maxAlerts) {
@@ -149,11 +143,15 @@ func fire(e notify.Event, until time.Time) alert {
 	}
 }
 
-// end says of an alert that it was over when the event happened. Without a start it is one that was over when it began, if
+// ends says of alerts that they were over when the event happened. Without a start each is one that was over when it began, if
 // nothing is firing. An end in the future, by Alertmanager's clock, would be ignored in favour of the later one that was posted
 // before; the event is older than the message, so that clocks may differ a little.
-func end(e notify.Event, severity candorv1alpha1.Severity) alert {
-	return alert{Labels: labels(e, severity), EndsAt: e.At.UTC()}
+func ends(e notify.Event, with []candorv1alpha1.Severity) []alert {
+	alerts := make([]alert, len(with))
+	for i, severity := range with {
+		alerts[i] = alert{Labels: labels(e, severity), EndsAt: e.At.UTC()}
+	}
+	return alerts
 }
 
 // labels are the identity of an alert: what changes while a Finding is open is no label, except the severity, which routes are

@@ -139,17 +139,23 @@ func TestTheSDKOfCloudEventsReadsWhatItIsPosted(t *testing.T) {
 	}
 }
 
-func TestADigestEndsTheAlertsOfWhatIsMuted(t *testing.T) {
+func TestADigestEndsTheAlertsOfWhatIsMutedOrMilder(t *testing.T) {
 	g := NewWithT(t)
-	open, muted := notify.OpenEvent(finding()), notify.OpenEvent(finding())
-	muted.Finding = "muted"
-	ends := map[string][]time.Time{}
-	for _, a := range alerts(t, notify.Message{
-		Kind: notify.KindDigest, Namespace: "team-a", Policy: "default", Sink: "alerts", Key: "k", At: at,
-		Digest: &notify.Digest{}, Open: []notify.Event{open}, Muted: []notify.Event{muted},
-	}, notify.Options{Keep: time.Hour}) {
-		ends[a.Labels["finding"]] = append(ends[a.Labels["finding"]], time.Time(a.EndsAt))
+	with := func(name string, severity candorv1alpha1.Severity) notify.Event {
+		e := notify.OpenEvent(finding())
+		e.Finding, e.Severity = name, severity
+		return e
 	}
-	g.Expect(ends).To(HaveKeyWithValue(open.Finding, HaveExactElements(BeTemporally("==", at.Add(time.Hour)))))
-	g.Expect(ends).To(HaveKeyWithValue("muted", And(HaveLen(4), HaveEach(BeTemporally("==", at)))), "whatever it was posted with")
+	digest := func(open, quiet []notify.Event) models.PostableAlerts {
+		return alerts(t, notify.Message{
+			Kind: notify.KindDigest, Namespace: "team-a", Policy: "default", Sink: "alerts", Key: "k", At: at,
+			Digest: &notify.Digest{}, Open: open, Quiet: quiet,
+		}, notify.Options{Keep: time.Hour})
+	}
+	before := digest([]notify.Event{with("same", "HIGH"), with("fell", "CRITICAL"), with("below", "HIGH"), with("muted", "CRITICAL")}, nil)
+	after := digest([]notify.Event{with("same", "HIGH"), with("fell", "HIGH")}, []notify.Event{with("below", "MEDIUM"), with("muted", "")})
+	g.Expect(firing(before)).To(HaveLen(4))
+	fires := firing(before, after)
+	g.Expect(fires).To(Equal(firing(digest([]notify.Event{with("same", "HIGH"), with("fell", "HIGH")}, nil))))
+	g.Expect(fires).To(HaveLen(2))
 }
