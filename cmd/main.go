@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/candor-dev/candor/internal/app"
@@ -28,7 +29,9 @@ func main() {
 		fmt.Println("candor", app.Version)
 		return
 	}
-	ctrl.SetLogger(options.Logger())
+	logger := options.Logger()
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger) // what client-go says is in one form with the rest
 	if options.Preview.Name != "" {
 		if err := app.Preview(ctrl.SetupSignalHandler(), options, os.Stdout, os.Stderr); err != nil {
 			fmt.Fprintln(os.Stderr, "candor:", err)

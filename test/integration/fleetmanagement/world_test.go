@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
 	"github.com/candor-dev/candor/internal/app"
@@ -156,12 +157,14 @@ func (w *world) wakeRow(row string, o client.Object) {
 	}
 }
 
-// lookAt has the controller of a row look at objects one after another, and waits for each.
+// lookAt has the controller of a row look at objects one after another, and waits each time for the end of a pass that has begun
+// since.
 func (w *world) lookAt(row string, objects ...client.Object) {
 	GinkgoHelper()
 	for _, o := range objects {
 		kind, err := apiutil.GVKForObject(o, cluster.Client.Scheme())
 		Expect(err).NotTo(HaveOccurred())
+		Eventually(working).WithArguments(kind.Kind).Should(BeZero(), "a pass that began before")
 		before := w.passes(kind.Kind)
 		w.wakeRow(row, o)
 		Eventually(w.passes).WithArguments(kind.Kind).Should(BeNumerically(">", before))
@@ -171,6 +174,15 @@ func (w *world) lookAt(row string, objects ...client.Object) {
 // passes is how many passes over a kind have ended with a condition.
 func (w *world) passes(kind string) float64 {
 	return w.metric("fleet_resource_synced_total", "kind", kind)()
+}
+
+// working is how many passes over a kind run, in whichever manager.
+func working(kind string) float64 {
+	controller := strings.ToLower(kind)
+	if kind == "ExternalAttributeSync" {
+		controller = "external-sync"
+	}
+	return suite.Sum(metrics.Registry, "controller_runtime_active_workers", "controller", controller)
 }
 
 // mount gives the manager the credentials that Fleet Management takes.
