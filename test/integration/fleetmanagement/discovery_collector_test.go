@@ -136,6 +136,10 @@ var _ = Describe("A CollectorDiscovery", func() {
 		Eventually(d.ready(ctx)).Should(Equal("True/Synced"))
 		patch(ctx, d.collectorNamed("c03", ""), `{"spec": {"remoteAttributes": {"team": "a"}}}`)
 		patch(ctx, d.collectorNamed("c04", ""), `{"metadata": {"labels": {"mine": "yes"}, "annotations": {"mine": "yes"}}}`)
+		Eventually(func() map[string]string {
+			d.clock.Step(time.Second) // writes are gathered
+			return d.fleet.Collector("c03").GetRemoteAttributes()
+		}).Should(HaveKeyWithValue("team", "a"), "or what writes it would look up c03, too")
 		for _, id := range []string{"c02", "c03", "c04"} {
 			d.fleet.DeleteCollector(id)
 		}
