@@ -4,7 +4,6 @@
 package metrics
 
 import (
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -14,31 +13,20 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"sigs.k8s.io/yaml"
+
+	"github.com/candor-dev/candor/test/needs"
 )
 
-// promtoolVariable names the promtool to test with. CI systems set ciVariable: there, a test that cannot run has failed.
-const (
-	promtoolVariable = "PROMTOOL"
-	ciVariable       = "CI"
-)
-
-// needPromtool ends a test that has no promtool to run.
-func needPromtool(t *testing.T) {
+// needPromtool returns a promtool, and ends the test without one.
+func needPromtool(t *testing.T) string {
 	t.Helper()
-	const missing = "set " + promtoolVariable + " to a promtool to test the rules, as make test does: make tool-promtool builds one and prints its path"
-	if os.Getenv(promtoolVariable) != "" {
-		return
-	}
-	if os.Getenv(ciVariable) != "" {
-		t.Fatal(missing)
-	}
-	t.Skip(missing)
+	return needs.Variable(t, "PROMTOOL", "to a promtool to test the rules, as make test does: make tool-promtool builds one and prints its path")
 }
 
 // promtool runs it, and ends the test with what it says where it finds a fault.
 func promtool(t *testing.T, arguments ...string) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), os.Getenv(promtoolVariable), arguments...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), needPromtool(t), arguments...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("promtool %s: %s\n%s", strings.Join(arguments, " "), err, out)
 	}

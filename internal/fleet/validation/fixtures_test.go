@@ -14,19 +14,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	fleetmanagementv1alpha1 "github.com/candor-dev/candor/api/fleetmanagement/v1alpha1"
+	"github.com/candor-dev/candor/test/needs"
 )
 
-// fixturesVariable names a folder of real configurations: *.alloy, and *-otel.yaml of the OpenTelemetry Collector.
-const fixturesVariable = "CANDOR_ALLOY_FIXTURES"
-
 func TestAT08RealConfigurationsAreAccepted(t *testing.T) {
-	folder := os.Getenv(fixturesVariable)
-	if folder == "" {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("%s is not set: set it to a folder of Alloy configurations", fixturesVariable)
-		}
-		t.Skipf("%s is not set: it names a folder of Alloy configurations", fixturesVariable)
-	}
+	folder := needs.Variable(t, "CANDOR_ALLOY_FIXTURES", "to a folder of real configurations: *.alloy, and *-otel.yaml of the OpenTelemetry Collector")
 	files, err := filepath.Glob(filepath.Join(folder, "*"))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(files).NotTo(BeEmpty(), folder)

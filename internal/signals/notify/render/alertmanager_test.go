@@ -21,12 +21,13 @@ import (
 	candorv1alpha1 "github.com/candor-dev/candor/api/candor/v1alpha1"
 	"github.com/candor-dev/candor/internal/signals/notify"
 	"github.com/candor-dev/candor/internal/signals/notify/render"
+	"github.com/candor-dev/candor/test/needs"
 )
 
-// alertmanagerVariable names the Alertmanager to test with.
-const alertmanagerVariable = "ALERTMANAGER"
+// ahead is how far Candor's clock is ahead of Alertmanager's.
+const ahead = 20 * time.Second
 
-// alertmanager is one that runs, and the messages that it was posted.
+// alertmanager is one that runs.
 type alertmanager struct {
 	*testing.T
 	WithT
@@ -36,14 +37,7 @@ type alertmanager struct {
 // startAlertmanager runs an Alertmanager until the test ends.
 func startAlertmanager(t *testing.T) *alertmanager {
 	t.Helper()
-	binary := os.Getenv(alertmanagerVariable)
-	if binary == "" {
-		const missing = "set " + alertmanagerVariable + " to an Alertmanager to post to, as make test does: make tool-alertmanager builds one and prints its path"
-		if os.Getenv("CI") != "" {
-			t.Fatal(missing)
-		}
-		t.Skip(missing)
-	}
+	binary := needs.Variable(t, "ALERTMANAGER", "to an Alertmanager to post to, as make test does: make tool-alertmanager builds one and prints its path")
 	g := NewWithT(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -82,7 +76,7 @@ func (a *alertmanager) get(path string, into any) error {
 // post sends a message as a sink of Candor does.
 func (a *alertmanager) post(m notify.Message) {
 	a.Helper()
-	m.Namespace, m.Policy, m.Sink, m.Key, m.At = "team-a", "default", "alerts", "k", time.Now()
+	m.Namespace, m.Policy, m.Sink, m.Key, m.At = "team-a", "default", "alerts", "k", time.Now().Add(ahead)
 	requests, err := render.Requests(candorv1alpha1.SinkAlertmanager, m, notify.Options{})
 	a.Expect(err).NotTo(HaveOccurred())
 	for _, r := range requests {
@@ -97,7 +91,7 @@ func (a *alertmanager) post(m notify.Message) {
 func (a *alertmanager) events(events ...notify.Event) {
 	a.Helper()
 	for i := range events {
-		events[i].At = time.Now().Add(-30 * time.Second)
+		events[i].At = time.Now().Add(ahead - 30*time.Second)
 	}
 	a.post(notify.Message{Kind: notify.KindEvents, Events: events})
 }
