@@ -16,6 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -114,6 +115,13 @@ var _ = Describe("The webhook that may ask Fleet Management", func() {
 		Expect(patch(`{"spec": {"paused": true}}`)).To(Succeed())
 		Expect(patch(`{"metadata": {"labels": {"touched": "while-paused"}}}`)).To(Succeed())
 		Expect(w.fleet.Count(check)).To(Equal(1))
+		Eventually(w.says(ctx, "one", "Paused")).Should(Equal("True/Paused"))
+		// The API server changes what it has in its cache first, and asks webhooks again where that was behind.
+		Eventually(func(g Gomega) {
+			cached := w.pipeline("one")
+			g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(cached), cached, &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: "0"}})).To(Succeed())
+			g.Expect(cached.ResourceVersion).To(Equal(w.get(ctx, "one").ResourceVersion))
+		}).Should(Succeed())
 		Expect(patch(`{"spec": {"contents": "logging { }"}}`)).To(MatchError(ContainSubstring("no such component")))
 		Expect(w.fleet.Count(check)).To(Equal(2))
 		Expect(person.Delete(ctx, w.pipeline("one"))).To(Succeed())
