@@ -144,17 +144,18 @@ func muted(f *candorv1alpha1.Finding) bool {
 func (t Target) Open(findings []candorv1alpha1.Finding) (open, quiet []Event) {
 	for i := range findings {
 		f := &findings[i]
-		if !t.concerns(f) || !verify.Open(f.Status.VerificationOutcome) {
+		covered := t.covers(f)
+		heard := covered || (t.concerns(f) && t.mayHaveTold(f))
+		if !heard || !verify.Open(f.Status.VerificationOutcome) {
 			continue
 		}
-		e := OpenEvent(f)
-		switch {
+		switch e := OpenEvent(f); {
 		case muted(f):
 			e.Severity = ""
 			quiet = append(quiet, e)
-		case t.covers(f):
+		case covered:
 			open = append(open, e)
-		case t.mayHaveTold(f):
+		default:
 			quiet = append(quiet, e)
 		}
 	}
